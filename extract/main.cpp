@@ -107,10 +107,10 @@ void tell_plan(const Plan& plan) {
   if (plan.changes.size() > kShown)
     log_info(concat("… and ", plan.changes.size() - kShown, " more changes"));
   if (!plan.renamed.empty())
-    log_info(concat(plural(plan.renamed.size(), "exam"), " keep their features under new ids"));
+    log_info(concat("features kept under a new id: ", plural(plan.renamed.size(), "exam")));
   if (!plan.removed.empty())
-    log_info(concat(plural(plan.removed.size(), "old id"), " leave the cache: their features were ",
-                    "of what now has another id, or of another exam"));
+    log_info(concat("removed ", plural(plan.removed.size(), "old id"),
+                    ", whose features were of what now has another id, or of another exam"));
   if (plan.not_in_input)
     log_warning(concat(plural(plan.not_in_input, "cached exam"),
                        plan.not_in_input == 1 ? " is not in the input; it stays in the cache"

@@ -13,18 +13,19 @@ namespace coldframe::cache {
 
 using WriterLock = std::unique_ptr<FileLock>;
 
-// Of the one writer with this number; 0 is that of jobs and verbs that have the cache for
-// themselves. Creates the folder, and removes what a killed holder left half written. CacheError
-// when another process holds it, or when something else than a cache stands there.
+// Takes the lock of the writer with this number; jobs and verbs that need the whole cache use 0.
+// Creates the folder, and removes what a killed holder left half written. CacheError when another
+// process holds the lock, or when something else than a cache stands there.
 WriterLock lock_writer(const Location& location, std::uint32_t worker);
-// Of whoever has the cache for itself, but on file systems without locks, where parts of a job can
-// be at work, none.
+// Takes the lock of the whole cache. Null on file systems without locks, where parts of a job can
+// be at work.
 WriterLock lock_where_possible(const Location& location);
-// Of one of the parts that share a cache: keeps out whoever has it for itself. None where there are
-// no locks.
+// Takes a lock for one of the parts that share a cache: nobody can take the whole cache meanwhile.
+// Null where there are no locks.
 WriterLock lock_part(const Location& location);
 
-// While shards are packed, replaced or removed. Waits, and removes likewise.
+// Held while shards are packed, replaced or removed. Waits for it, and removes what a killed holder
+// left.
 WriterLock lock_packer(const Location& location);
 
 // Names those who write to the cache just now, each as "process 7 on host, for 42s".

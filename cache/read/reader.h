@@ -67,7 +67,7 @@ class CacheReader {
   // DataError, which names both, where caches contradict each other in a column of exams.
   void require_agreed(const std::string& column) const;
 
-  // The first exam of which frames of one instant have different values in this frame column; "":
+  // The first exam in which frames of one instant have different values in this frame column; "":
   // none.
   std::string disputed_in(const std::string& column) const;
   StreamMatches stream_matches() const;

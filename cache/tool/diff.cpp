@@ -227,9 +227,9 @@ void print_differences(const Json& result) {
     std::cout << "the same: " << plural(result["common"].get<std::size_t>(), "exam") << '\n';
 }
 
-int run_diff(const std::vector<std::string>& arguments) {
+int run_diff(const Verb& verb, const std::vector<std::string>& arguments) {
   VerbOptions options;
-  if (!parse_verb(kDiffCommand, arguments, options)) return 0;
+  if (!parse_verb(verb, arguments, options)) return 0;
   const CacheReader a(options.words[0]), b(options.words[1]);
   const Json result = Comparison(a, b).run();
   options.json ? print_json(result) : print_differences(result);
@@ -238,8 +238,11 @@ int run_diff(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kDiffCommand{
-    "diff", "A B", "before.h5 after.h5",
+const Verb kDiffCommand{
+    "cache",
+    "diff",
+    "A B",
+    "before.h5 after.h5",
     "recipes key by key, exams only in one, features and metadata of the others; exit code 1 when "
     "they differ",
     run_diff};

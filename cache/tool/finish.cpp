@@ -74,7 +74,7 @@ WriterLock lock_for_end(const Location& location, bool complete) {
   }
 }
 
-int run_finish(const std::vector<std::string>& arguments) {
+int run_finish(const Verb& verb, const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   VerbOptions options;
   std::string pack;
@@ -84,7 +84,7 @@ int run_finish(const std::vector<std::string>& arguments) {
                      "also write the whole cache as this one file")(
       "give-up", po::bool_switch(&give_up),
       "end the job though parts are incomplete; no part may be at work");
-  if (!parse_verb(kFinishCommand, arguments, options, more)) return 0;
+  if (!parse_verb(verb, arguments, options, more)) return 0;
   const Location location = locate(options.path());
   PartsReport report = look_at(location);
   WriterLock lock;
@@ -112,8 +112,12 @@ int run_finish(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kFinishCommand{
-    "finish", "PATH", "x.cache --pack x.h5",
-    "after `extract --part`: is every part complete, and which are to be run again", run_finish};
+const Verb kFinishCommand{
+    "cache",
+    "finish",
+    "PATH",
+    "x.cache --pack x.h5",
+    "after `extract --part`: is every part complete, and which are to be run again",
+    run_finish};
 
 }  // namespace coldframe::cache::tool

@@ -77,13 +77,13 @@ int print_options(const CacheReader& cache, const std::string& path, bool json) 
   return 0;
 }
 
-int run_info(const std::vector<std::string>& arguments) {
+int run_info(const Verb& verb, const std::vector<std::string>& arguments) {
   VerbOptions options;
   bool as_options = false;
   boost::program_options::options_description more;
   more.add_options()("options", boost::program_options::bool_switch(&as_options),
                      "print the options of `extract` that it was made with, for --config");
-  if (!parse_verb(kInfoCommand, arguments, options, more)) return 0;
+  if (!parse_verb(verb, arguments, options, more)) return 0;
   const Location location = locate(options.path());
   const std::vector<std::string> writers = writers_at_work(location);
   if (!writers.empty() && location.files().empty())
@@ -98,8 +98,12 @@ int run_info(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kInfoCommand{
-    "info", "PATH", "x.h5",
-    "what the cache holds and how it was made: exams, times, columns, failures, recipe", run_info};
+const Verb kInfoCommand{
+    "cache",
+    "info",
+    "PATH",
+    "x.h5",
+    "what the cache holds and how it was made: exams, times, columns, failures, recipe",
+    run_info};
 
 }  // namespace coldframe::cache::tool

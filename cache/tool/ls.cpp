@@ -52,13 +52,13 @@ TextRows as_rows(const CacheReader& cache, const std::vector<std::size_t>& chose
   return rows;
 }
 
-int run_ls(const std::vector<std::string>& arguments) {
+int run_ls(const Verb& verb, const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   VerbOptions options;
   std::vector<std::string> where;
   po::options_description more;
   more.add_options()("where", po::value(&where)->composing()->value_name("CONDITION"), kWhereHelp);
-  if (!parse_verb(kLsCommand, arguments, options, more)) return 0;
+  if (!parse_verb(verb, arguments, options, more)) return 0;
   const CacheReader cache(options.path(), Detail::kWithoutSources);
   const std::vector<std::size_t> chosen = select_exams(cache, where);
   if (options.json) {
@@ -74,7 +74,11 @@ int run_ls(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kLsCommand{"ls", "PATH", "x.h5 --where label=covid --where 'frames>=12'",
-                         "one line per exam: frames, time span, patient, columns", run_ls};
+const Verb kLsCommand{"cache",
+                      "ls",
+                      "PATH",
+                      "x.h5 --where label=covid --where 'frames>=12'",
+                      "one line per exam: frames, time span, patient, columns",
+                      run_ls};
 
 }  // namespace coldframe::cache::tool

@@ -45,7 +45,7 @@ int write_merged(const VerbOptions& options, const MergeOptions& how) {
   return 0;
 }
 
-int run_merge(const std::vector<std::string>& arguments) {
+int run_merge(const Verb& verb, const std::vector<std::string>& arguments) {
   static const WordTable<Prefer> kPreferences = {{"first", Prefer::kFirst},
                                                  {"newest", Prefer::kNewest}};
   VerbOptions options;
@@ -64,13 +64,13 @@ int run_merge(const std::vector<std::string>& arguments) {
   const std::vector<OptionRow> left_out = leave_out_options(how);
   describe_options(rows, given, more);
   describe_options(left_out, given, more);
-  if (!parse_verb(kMergeCommand, arguments, options, more)) return 0;
+  if (!parse_verb(verb, arguments, options, more)) return 0;
   set_options(rows, given);
   set_options(left_out, given);
   return write_merged(options, how);
 }
 
-int run_pack(const std::vector<std::string>& arguments) {
+int run_pack(const Verb& verb, const std::vector<std::string>& arguments) {
   VerbOptions options;
   MergeOptions how;
   GivenWords given;
@@ -81,7 +81,7 @@ int run_pack(const std::vector<std::string>& arguments) {
                      kWhereHelp);
   const std::vector<OptionRow> left_out = leave_out_options(how);
   describe_options(left_out, given, more);
-  if (!parse_verb(kPackCommand, arguments, options, more)) return 0;
+  if (!parse_verb(verb, arguments, options, more)) return 0;
   set_options(left_out, given);
   if (!where.empty()) how.only = select_ids(options.words[1], where);
   return write_merged(options, how);
@@ -89,12 +89,18 @@ int run_pack(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kMergeCommand{
-    "merge", "OUT A B…", "all.h5 site1.cache site2.h5 --prefix site1-,site2-",
+const Verb kMergeCommand{
+    "cache",
+    "merge",
+    "OUT A B…",
+    "all.h5 site1.cache site2.h5 --prefix site1-,site2-",
     "caches of one recipe become one file; where they differ in an exam, it says how and asks",
     run_merge};
-const Command kPackCommand{
-    "pack", "OUT PATH", "x.h5 x.cache",
+const Verb kPackCommand{
+    "cache",
+    "pack",
+    "OUT PATH",
+    "x.h5 x.cache",
     "a folder of shards becomes one file, without superseded revisions; or a copy of some exams",
     run_pack};
 

@@ -95,9 +95,9 @@ void print(const PartsReport& report, const Summary& sum) {
   }
 }
 
-int run_progress(const std::vector<std::string>& arguments) {
+int run_progress(const Verb& verb, const std::vector<std::string>& arguments) {
   VerbOptions options;
-  if (!parse_verb(kProgressCommand, arguments, options)) return 0;
+  if (!parse_verb(verb, arguments, options)) return 0;
   const Location location = locate(options.path());
   const std::vector<PartRecord> records = require_part_records(location);
   std::optional<CacheReader> cache;
@@ -110,8 +110,11 @@ int run_progress(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kProgressCommand{"progress", "PATH", "x.cache",
-                               "how far the parts of `extract --part` are, and which stand still",
-                               run_progress};
+const Verb kProgressCommand{"cache",
+                            "progress",
+                            "PATH",
+                            "x.cache",
+                            "how far the parts of `extract --part` are, and which stand still",
+                            run_progress};
 
 }  // namespace coldframe::cache::tool

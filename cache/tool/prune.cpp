@@ -35,7 +35,7 @@ void warn_of_unknown(const std::vector<std::string>& unknown) {
              unknown.size() > shown ? ", …" : ""));
 }
 
-int run_prune(const std::vector<std::string>& arguments) {
+int run_prune(const Verb& verb, const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   VerbOptions options;
   std::vector<std::string> where;
@@ -44,7 +44,7 @@ int run_prune(const std::vector<std::string>& arguments) {
   more.add_options()("where", po::value(&where)->composing()->value_name("CONDITION"), kWhereHelp)(
       "exams", po::value(&list)->value_name("FILE"),
       "the exams of this file: ids, one a line, or a CSV with the column exam");
-  if (!parse_verb(kPruneCommand, arguments, options, more)) return 0;
+  if (!parse_verb(verb, arguments, options, more)) return 0;
   const PruneReport report = prune(locate(options.path()), chosen_ids(options.path(), where, list));
   warn_of_unknown(report.unknown);
   if (options.json)
@@ -61,8 +61,12 @@ int run_prune(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kPruneCommand{
-    "prune", "PATH", "x.h5 --where patient=P0042",
-    "takes exams out of the cache itself, features, metadata and failures, for good", run_prune};
+const Verb kPruneCommand{
+    "cache",
+    "prune",
+    "PATH",
+    "x.h5 --where patient=P0042",
+    "takes exams out of the cache itself, features, metadata and failures, for good",
+    run_prune};
 
 }  // namespace coldframe::cache::tool

@@ -125,14 +125,14 @@ std::size_t find_exam(const CacheReader& cache, const std::string& id) {
       near.empty() ? "; `coldframe cache ls` lists them" : "; did you mean '" + near + "'?"));
 }
 
-int run_show(const std::vector<std::string>& arguments) {
+int run_show(const Verb& verb, const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   VerbOptions options;
   std::string view = "clean";
   po::options_description more;
   more.add_options()("view", po::value(&view)->value_name("NAME")->default_value(view),
-                     "of which view the features are");
-  if (!parse_verb(kShowCommand, arguments, options, more)) return 0;
+                     "the view whose features are shown");
+  if (!parse_verb(verb, arguments, options, more)) return 0;
   const CacheReader cache(options.path());
   const std::size_t index = find_exam(cache, options.words[1]);
   const Json exam = describe(cache, cache.exams()[index], index, view);
@@ -142,8 +142,11 @@ int run_show(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kShowCommand{
-    "show", "PATH EXAM", "x.h5 E0007",
-    "one exam frame by frame: time, source, norm, cosine with the frame before", run_show};
+const Verb kShowCommand{"cache",
+                        "show",
+                        "PATH EXAM",
+                        "x.h5 E0007",
+                        "one exam frame by frame: time, source, norm, cosine with the frame before",
+                        run_show};
 
 }  // namespace coldframe::cache::tool

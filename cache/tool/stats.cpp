@@ -68,13 +68,13 @@ void print_view(const std::string& name, const Json& view) {
   print_table(rows);
 }
 
-int run_stats(const std::vector<std::string>& arguments) {
+int run_stats(const Verb& verb, const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   VerbOptions options;
   std::vector<std::string> where;
   po::options_description more;
   more.add_options()("where", po::value(&where)->composing()->value_name("CONDITION"), kWhereHelp);
-  if (!parse_verb(kStatsCommand, arguments, options, more)) return 0;
+  if (!parse_verb(verb, arguments, options, more)) return 0;
   const CacheReader cache(options.path(), Detail::kWithoutSources);
   const std::vector<std::size_t> exams = select_exams(cache, where);
   Json stats = Json::object();
@@ -96,8 +96,11 @@ int run_stats(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kStatsCommand{"stats", "PATH", "x.h5 --where label=covid",
-                            "norms, NaN, dead dimensions, effective rank, duplicates, columns",
-                            run_stats};
+const Verb kStatsCommand{"cache",
+                         "stats",
+                         "PATH",
+                         "x.h5 --where label=covid",
+                         "norms, NaN, dead dimensions, effective rank, duplicates, columns",
+                         run_stats};
 
 }  // namespace coldframe::cache::tool

@@ -39,7 +39,7 @@ void add_manifest_findings(const std::string& cache, const std::string& manifest
   }
 }
 
-int run_verify(const std::vector<std::string>& arguments) {
+int run_verify(const Verb& verb, const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   VerbOptions options;
   std::string input;
@@ -48,7 +48,7 @@ int run_verify(const std::vector<std::string>& arguments) {
       "input", po::value(&input)->value_name("FILE"),
       "also list exams of this manifest (or of this list of ids, one a line) that are "
       "missing, failed or stale, and those of the cache that it does not name");
-  if (!parse_verb(kVerifyCommand, arguments, options, more)) return 0;
+  if (!parse_verb(verb, arguments, options, more)) return 0;
   VerifyReport report = verify(locate(options.path()));
   if (!input.empty()) add_manifest_findings(options.path(), input, report);
   if (options.json) {
@@ -76,8 +76,12 @@ int run_verify(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kVerifyCommand{
-    "verify", "PATH", "x.h5 --input exams.csv",
-    "check every checksum, the structure and completeness; exit code 1 with findings", run_verify};
+const Verb kVerifyCommand{
+    "cache",
+    "verify",
+    "PATH",
+    "x.h5 --input exams.csv",
+    "check every checksum, the structure and completeness; exit code 1 with findings",
+    run_verify};
 
 }  // namespace coldframe::cache::tool

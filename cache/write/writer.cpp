@@ -103,7 +103,8 @@ ViewFeatures& view_of(ExamFeatures& exam, const std::string& view, const ShardHe
   throw DataError(where + "; the backbone did not compute a finite value from this frame");
 }
 
-// The stored bytes of one view: the rows of missing frames become NaN.
+// The stored bytes of one view, rounded to float16 unless the cache stores float32 (the cut is
+// rounded in extract/pipeline/exam_assembly.cpp). The rows of missing frames become NaN.
 std::vector<std::byte> encode(const ExamInfo& info, std::vector<float>& values,
                               const ShardHeader& header) {
   const auto dimension = static_cast<std::size_t>(header.dimension);

@@ -24,7 +24,7 @@ struct ClaimOptions {
 // A claim is a file that only one process can put under its name. It names its owner and holds a
 // counter that the owner raises as a sign of life. The claim of a dead process of this machine is
 // taken over at once, any other one when its counter has stood still for the patience. Who waits
-// measures that by his own clock: clocks are never compared.
+// measures that by its own clock: clocks are never compared.
 //
 // A claim saves work and protects nothing. A process that was suspended may go on with what another
 // one has taken over, so that claimed work must do no harm when it is done twice: its result

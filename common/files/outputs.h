@@ -19,8 +19,7 @@ struct NamedInput {
 struct NamedOutput {
   std::string option;
   std::filesystem::path path;  // empty: not given
-  // Whether what is there need not be asked about: the command goes on with it, or judges itself.
-  // Empty: it never is.
+  // True if an existing file may stay: the command continues it, or checks it itself. Empty: never.
   std::function<bool(const std::filesystem::path&)> may_stand = {};
 };
 
@@ -34,10 +33,10 @@ inline Existing existing_for(bool overwrite) {
   return overwrite ? Existing::kReplace : Existing::kKeep;
 }
 
-// Before anything slow is done: ConfigError for an output that is there already (unless it may
-// stand, or `overwrite` says that it is to be replaced), that is an input, would be replaced with
-// one in it or inside one, that another output is as well, or that has no folder. Removes what
-// killed processes of this host left of files of these names.
+// Call it before anything slow. ConfigError for an output that exists (unless it may stand, or
+// `overwrite` says that it is to be replaced), is an input, holds an input or lies in one that
+// would be replaced, equals another output, or has no folder. Removes what killed processes of this
+// host left of files of these names.
 void check_outputs(const std::vector<NamedOutput>& outputs, const std::vector<NamedInput>& inputs,
                    Overwrite overwrite);
 

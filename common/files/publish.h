@@ -1,5 +1,5 @@
-// What is whole takes the name under which people look for it. A name that something else has is
-// taken away from nobody unasked, whoever put it there and when.
+// Gives a finished file or folder its final name. What has that name already is replaced only where
+// the caller says so.
 #pragma once
 
 #include <filesystem>

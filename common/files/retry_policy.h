@@ -14,9 +14,9 @@
 
 namespace coldframe {
 
-// For how many seconds one operation is tried again. 0, until somebody says, not at all; programs
-// begin with the usual ones. After a stop request nothing is waited for any longer than
-// `after_stop`.
+// Seconds for which one operation is retried. 0, before it is set, means never; programs set
+// kUsualPatience when they begin. After a stop request nothing is retried for longer than
+// `after_stop` seconds.
 inline constexpr double kUsualPatience = 60;
 void set_patience(double seconds, double after_stop = kUsualPatience);
 

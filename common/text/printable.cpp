@@ -25,7 +25,7 @@ unsigned char byte_at(std::string_view text, std::size_t at) {
   return static_cast<unsigned char>(text[at]);
 }
 
-// Of a sequence of at most 3 bytes; what has more steers nothing.
+// The code point of a sequence of up to 3 bytes; longer ones hold no control characters.
 unsigned code_point(std::string_view sequence) {
   const auto low_bits = [&](std::size_t i) { return byte_at(sequence, i) & 0x3fu; };
   if (sequence.size() == 1) return byte_at(sequence, 0);

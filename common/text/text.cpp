@@ -51,6 +51,21 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return current[b.size()];
 }
 
+// All of `text`, with a sign or without.
+template <typename Number>
+bool parse_all(std::string_view text, Number& value) {
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) return false;
+  }
+  Number parsed = 0;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, parsed);
+  if (result.ec != std::errc() || result.ptr != end) return false;
+  value = parsed;
+  return true;
+}
+
 }  // namespace
 
 std::string fixed(double value, int digits) {
@@ -150,29 +165,11 @@ bool is_valid_utf8(std::string_view text) {
 }
 
 bool parse_double(std::string_view text, double& value) {
-  if (!text.empty() && text.front() == '+') {
-    text.remove_prefix(1);
-    if (!text.empty() && text.front() == '-') return false;
-  }
-  double parsed = 0.0;
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, parsed);
-  if (result.ec != std::errc() || result.ptr != end) return false;
-  value = parsed;
-  return true;
+  return parse_all(text, value);
 }
 
 bool parse_int(std::string_view text, std::int64_t& value) {
-  if (!text.empty() && text.front() == '+') {
-    text.remove_prefix(1);
-    if (!text.empty() && text.front() == '-') return false;
-  }
-  std::int64_t parsed = 0;
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, parsed);
-  if (result.ec != std::errc() || result.ptr != end) return false;
-  value = parsed;
-  return true;
+  return parse_all(text, value);
 }
 
 std::uint64_t parse_bytes(std::string_view text) {

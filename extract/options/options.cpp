@@ -87,7 +87,7 @@ std::optional<vit::ModelConfig> config_of(const GivenWords& given) {
     return vit::read_model_config(vit::find_weight_files(without_slash(word_of(given, "weights"))));
   } catch (const Error& error) {
     if (!given.contains("architecture")) throw;
-    log_warning(concat("left aside, as --architecture is given: ", error.what()));
+    log_warning(concat("the config is ignored because --architecture is given: ", error.what()));
     return std::nullopt;
   }
 }
@@ -188,12 +188,11 @@ OptionRows storage_options(ExtractOptions& options) {
       {"thumbnails", "SIDE",
        number(options.thumbnails, {kSmallestThumbnail, kLargestThumbnail, "pixels"}),
        "also store a small JPEG of each frame, after mask and crop, for reports: SIDE pixels on "
-       "its "
-       "longer side (96). Off by default for privacy: without it the cache holds no pixels",
+       "its longer side (96). Off by default for privacy: without it the cache holds no pixels",
        concat(kUsualThumbnail), "storage.thumbnails", unless(0, options.thumbnails)},
       {"min-frames", "N", number(options.min_frames, at_least(1)),
-       "fail an exam of which fewer than N frames can be read (default 1); the others keep the "
-       "slots of unreadable frames, masked"},
+       "fail exams with fewer than N readable frames (default 1); the others keep the slots of "
+       "unreadable frames, masked"},
   };
 }
 

@@ -34,8 +34,8 @@ std::string channels_text(const std::array<float, 3>& values, double by) {
   return concat(values[0] / by, ",", values[1] / by, ",", values[2] / by);
 }
 
-// Behind constants for levels of 0…255 all images are alike. No mean of pixels of 0…1 is above 1,
-// and their deviation is at most 0.5; a --std of 1 leaves them as they are.
+// Normalised with constants meant for 0…255, all images look the same. No mean of pixels of 0…1 is
+// above 1, and their deviation is at most 0.5; a --std of 1 leaves them as they are.
 void refuse_constants_of_levels(const std::array<float, 3>& mean, const std::array<float, 3>& std) {
   constexpr float kGreatestMean = 1, kGreatestStd = 3, kGreatestOfPixels = 0.5;
   constexpr double kLevels = 255;

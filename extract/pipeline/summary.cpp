@@ -1,6 +1,5 @@
 #include "extract/pipeline/summary.h"
 
-#include <map>
 #include <set>
 
 #include "common/text/text.h"
@@ -27,14 +26,9 @@ std::string computed(const ExtractSummary& summary) {
                 "\n");
 }
 
-// "exact GELU", "gated SiLU, rotary positions".
+// "gelu", "gated silu, rotary positions".
 std::string parts_of(const Json& shape) {
-  static const std::map<std::string, std::string> names{{"gelu", "exact GELU"},
-                                                        {"gelu_tanh", "GELU by tanh"},
-                                                        {"quick_gelu", "quick GELU"},
-                                                        {"silu", "SiLU"}};
-  return concat(shape.contains("gated_mlp") ? "gated " : "",
-                names.at(shape.value("activation", "gelu")),
+  return concat(shape.contains("gated_mlp") ? "gated " : "", shape.value("activation", "gelu"),
                 shape.contains("rotary") ? ", rotary positions" : "");
 }
 
@@ -51,7 +45,7 @@ std::string features_of(const Json& backbone) {
   return text;
 }
 
-// "12 blocks of width 384, 6 heads, patches of 16 pixels, exact GELU, pooling mean"; empty for a
+// "12 blocks of width 384, 6 heads, patches of 16 pixels, gelu, pooling mean"; empty for a
 // compiled module, which does not tell.
 std::string shape_of(const Json& backbone) {
   if (!backbone.contains("architecture")) return "";

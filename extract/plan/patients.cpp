@@ -54,9 +54,10 @@ void check_patients(const frames::PatientNames& patients, const cache::CacheRead
       concat("; or --reuse ", cache, " --out NEW makes a cache that stores them as this run does, ",
              "without extracting again");
   if (same_kind)
-    throw CacheError(concat("'", cache, "' stores patients as ", before, ", and this run as ", now,
-                            ": give the salt of then (--patient-salt or COLDFRAME_PATIENT_SALT)",
-                            anew));
+    throw CacheError(concat(
+        "'", cache, "' stores patients as ", before, ", and this run as ", now,
+        ": give the salt that the cache was made with (--patient-salt or COLDFRAME_PATIENT_SALT)",
+        anew));
   if (before == kAsNamed)
     throw CacheError(concat("'", cache, "' stores patients as they are named", example_of(cached),
                             ", and this run as hashes: give --keep-patient-id to go on with their "

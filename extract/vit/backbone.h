@@ -39,9 +39,9 @@ struct BackboneOptions {
   std::optional<Activation> activation{};
   FeatureOptions features{};  // ignored for a module, which makes its own
   ImageSize image_size{};
-  // With it a ViT in bf16 or fp16, and any on a GPU, computes by other means instead, and says so,
-  // where its features of any of these images stray from those that the CPU engine computes in
-  // fp32; SystemError where those means do, too.
+  // If set, a ViT in bf16 or fp16, and any on a GPU, is compared on these images with the CPU
+  // engine in fp32. Where its features stray, it computes by other means and warns; SystemError
+  // where those stray, too.
   CheckInput check{};
 };
 

@@ -2,12 +2,11 @@
 
 #include <iostream>
 
-#include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
+#include "common/cli/verbs.h"
 #include "common/files/atomic_file.h"
 #include "common/files/scratch_folder.h"
-#include "common/text/suggestion.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "train_temporal/bundle/bundle.h"
@@ -20,37 +19,6 @@ namespace coldframe::bundle {
 namespace {
 
 namespace po = boost::program_options;
-
-struct Verb {
-  const char* name;
-  const char* words;  // the bare words that it takes
-  const char* example;
-  const char* summary;
-  int (*run)(const Verb& verb, const std::vector<std::string>& arguments);
-};
-
-struct VerbOptions {
-  std::vector<std::string> words;
-  bool json = false;
-};
-
-// False when help was asked for and has been printed. `more`: the verb's own options.
-bool parse_verb(const Verb& verb, const std::vector<std::string>& arguments, VerbOptions& options,
-                const po::options_description& more = {}) {
-  const std::string name = concat("coldframe bundle ", verb.name);
-  po::options_description description("Options");
-  description.add(more);
-  auto add = description.add_options();
-  add("words", po::value(&options.words)->value_name(verb.words), "the same as bare words");
-  add("json", po::bool_switch(&options.json), "print JSON instead of text");
-  const CommandHelp help{concat(name, " ", verb.words, " [options]"), verb.summary,
-                         concat(name, " ", verb.example)};
-  if (!parse_command_line(help, description, arguments, "words")) return false;
-  const std::size_t expected = split(verb.words, ' ').size();
-  if (options.words.size() == expected) return true;
-  throw ConfigError(concat(plural(options.words.size(), "word"), " where ", expected,
-                           expected == 1 ? " was" : " were", " expected. Usage: ", help.usage));
-}
 
 Json facts_json(const Bundle& bundle) {
   Json json = bundle.facts();
@@ -209,41 +177,45 @@ int run_export(const Verb& verb, const std::vector<std::string>& arguments) {
   return static_cast<int>(ExitCode::kDone);
 }
 
-constexpr Verb kVerbs[] = {
-    {"make", "RUN", "runs/label --weights vit.safetensors --out model.bundle",
-     "make a bundle of a finished run: weights, recipe, models of all folds, figures, model card",
-     run_make},
-    {"show", "BUNDLE", "model.bundle", "say what a bundle holds", run_show},
-    {"verify", "BUNDLE", "model.bundle",
-     "hold every byte against the checksums; exit code 1 with findings", run_verify},
-    {"diff", "A B", "old.bundle new.bundle", "list what differs; exit code 1 where something does",
-     run_diff},
-    {"export", "BUNDLE", "model.bundle --onnx exported",
-     "write its models and its ViT as ONNX files, for ONNX Runtime and others", run_export},
-};
+constexpr Verb kMake{
+    "bundle",
+    "make",
+    "RUN",
+    "runs/label --weights vit.safetensors --out model.bundle",
+    "make a bundle of a finished run: weights, recipe, models of all folds, figures, model card",
+    run_make};
+constexpr Verb kShow{"bundle", "show", "BUNDLE", "model.bundle", "say what a bundle holds",
+                     run_show};
+constexpr Verb kVerify{"bundle",
+                       "verify",
+                       "BUNDLE",
+                       "model.bundle",
+                       "hold every byte against the checksums; exit code 1 with findings",
+                       run_verify};
+constexpr Verb kDiff{"bundle",
+                     "diff",
+                     "A B",
+                     "old.bundle new.bundle",
+                     "list what differs; exit code 1 where something does",
+                     run_diff};
+constexpr Verb kExport{"bundle",
+                       "export",
+                       "BUNDLE",
+                       "model.bundle --onnx exported",
+                       "write its models and its ViT as ONNX files, for ONNX Runtime and others",
+                       run_export};
 
-void print_help() {
-  std::cout << "Usage: coldframe bundle VERB … [options]\n\n"
-               "A finished study as one folder or file that predicts by itself.\n\nVerbs:\n";
-  for (const Verb& verb : kVerbs) std::cout << "  " << padded(verb.name, 8) << verb.summary << '\n';
-  std::cout << "\n`coldframe bundle VERB --help` says more; `coldframe predict --bundle` and "
-               "`coldframe evaluate --bundle` use one.\n";
-}
+constexpr VerbsHelp kHelp{
+    "Usage: coldframe bundle VERB … [options]\n\n"
+    "A finished study as one folder or file that predicts by itself.",
+    "`coldframe bundle VERB --help` says more; `coldframe predict --bundle` "
+    "and `coldframe evaluate --bundle` use one."};
 
 }  // namespace
 
 int run_bundle(const std::vector<std::string>& arguments) {
-  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
-    print_help();
-    return static_cast<int>(arguments.empty() ? ExitCode::kUsage : ExitCode::kDone);
-  }
-  std::vector<std::string> names;
-  for (const Verb& verb : kVerbs) {
-    if (arguments[0] == verb.name) return verb.run(verb, {arguments.begin() + 1, arguments.end()});
-    names.emplace_back(verb.name);
-  }
-  throw ConfigError(
-      concat("unknown verb '", arguments[0], "'; there are ", known_words(names, arguments[0])));
+  constexpr const Verb* kVerbs[] = {&kMake, &kShow, &kVerify, &kDiff, &kExport};
+  return run_verb(kHelp, kVerbs, arguments);
 }
 
 }  // namespace coldframe::bundle

@@ -96,9 +96,8 @@ struct SequenceBatch : Packing {
 
 SequenceBatch make_batch(const Dataset& dataset, std::vector<BatchItem> items);
 
-// The features of a batch as float32, [N, D]. `mean` [D]: what the features of a stream count as
-// that one of two mixed frames lacks; those that both lack stay NaN. Undefined: none can be
-// missing.
+// The features of a batch as float32, [N, D]. `mean` [D] fills a stream that only one of two
+// mixed frames has; streams that both lack stay NaN. Undefined: none can be missing.
 torch::Tensor gather_features(const Dataset& dataset, const SequenceBatch& batch,
                               const torch::Tensor& mean = {});
 

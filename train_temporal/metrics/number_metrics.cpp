@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "common/numbers/quantile.h"
 #include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
@@ -20,21 +21,6 @@ double squared_errors(std::span<const double> a, std::span<const double> b) {
 
 bool all_equal(std::span<const double> x) {
   return std::ranges::adjacent_find(x, std::ranges::not_equal_to{}) == x.end();
-}
-
-// 1 … n; equal numbers share the mean of their ranks.
-std::vector<double> ranks(std::span<const double> x) {
-  std::vector<std::size_t> order(x.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) { return x[i]; });
-  std::vector<double> rank(x.size());
-  for (std::size_t first = 0; first < order.size();) {
-    std::size_t last = first;
-    while (last + 1 < order.size() && x[order[last + 1]] == x[order[first]]) ++last;
-    const double shared = 0.5 * static_cast<double>(first + last) + 1;
-    for (; first <= last; ++first) rank[order[first]] = shared;
-  }
-  return rank;
 }
 
 }  // namespace
@@ -78,7 +64,7 @@ MetricValue pearson(std::span<const double> x, std::span<const double> y) {
 }
 
 MetricValue spearman(std::span<const double> x, std::span<const double> y) {
-  return pearson(ranks(x), ranks(y));
+  return pearson(midranks(x), midranks(y));
 }
 
 namespace {

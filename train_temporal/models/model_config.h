@@ -69,8 +69,10 @@ struct ModelConfig {
   std::int64_t features() const { return seen_features() / parts_of(inputs); }
   // d of each stream, of features() = S · d + S.
   std::int64_t stream_width() const { return features() / std::ssize(streams) - 1; }
-  // The last inputs, which are 0 or 1 or standardised covariates, get no noise.
-  std::int64_t clean_inputs() const { return std::ssize(streams) + dimension - seen_features(); }
+  // Of a frame's inputs the last ones, which are 0 or 1 or standardised covariates, get no noise.
+  std::int64_t clean_inputs() const {
+    return architecture->sees_frames ? std::ssize(streams) + dimension - seen_features() : 0;
+  }
 };
 inline const WordTable<TemporalPool> kTemporalPools{{"last", TemporalPool::kLast},
                                                     {"mean", TemporalPool::kMean},

@@ -20,21 +20,21 @@ inline constexpr const char* kOnlyStream = "only-";
 const MetricSummary* find_metric(const ModelResult& model, Metric metric);
 const PairedDifference* find_difference(const ModelResult& model, Metric metric);
 
-// An AUROC or C of exams that different fits have scored. Whoever is held out takes the share of
-// his class in the training down with him, so that fits score him lower, and the figure of noise
-// lies below chance: of 14 cohorts, a patient held out at a time, at 0.36 in the mean.
+// True for an AUROC or C of exams that different fits have scored. Holding a patient out lowers
+// their class's share in the training, so that noise scores below chance (one patient at a time: a
+// mean of 0.36 over 14 cohorts).
 bool ranks_across_folds(const ModelResult& model, const MetricSummary& figure);
 
 Json to_json(const Estimate& estimate);  // for summary.json
 Json to_json(const MetricSummary& summary);
 Json to_json(const ModelResult& model);  // its figures
 
-// "mean over 5 folds", "mean over 10 folds (2 repeats of 5)" or "one held-out part".
 std::string model_label(const ModelResult& model);  // "gru", "single, middle frame"
 bool is_binary(const RunReport& report);
 // "exams" or "frames" of the data; and what figures are over, "patients" where exams are averaged.
 const char* labels_name(const RunReport& report);
 std::string rows_name(const RunReport& report);
+// "mean over 5 folds", "mean over 10 folds (2 repeats of 5)" or "one held-out part".
 std::string folds_text(const ModelResult& model);
 // How the figure comes from the folds: the same, or "5 folds taken together".
 std::string origin_text(const ModelResult& model, const MetricSummary& summary);

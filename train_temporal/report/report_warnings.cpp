@@ -69,10 +69,10 @@ void warn_of_ranks_across_folds(const RunReport& report, std::vector<std::string
   if (figures.empty()) return;
   warnings.push_back(concat(
       join(figures, ", "), figures.size() > 1 ? " rank" : " ranks",
-      " exams of different folds together: to hold a patient out lowers the share of ", words.alike,
-      " in the training, which pulls it below chance, so that one below 0.5 shows nothing; where "
-      "patients allow it, folds that hold ",
-      words.enough, " (--folds 5) do without"));
+      " exams of different folds together. Holding a patient out lowers the share of ", words.alike,
+      " in the training and pulls the figure below chance, so a value below 0.5 shows nothing. "
+      "Folds that hold ",
+      words.enough, " (--folds 5) avoid this"));
 }
 
 // The figures that have a value but no interval, by the reason.

@@ -48,7 +48,7 @@ constexpr ScaleWords kNominalWords = {
         "not depend on the last two",
     .loss = "log loss",
     .rank_article = "the ",
-    .alike = "his class",
+    .alike = "their class",
     .enough = "all classes"};
 
 constexpr ScaleWords words_without_choices(Scale scale, const char* article, bool lower_case,
@@ -74,7 +74,7 @@ constexpr ScaleWords words_of_times() {
       "folds that have them, where half of the folds do, else of all folds together as the Brier "
       "score is. ";
   words.rank_article = "";
-  words.alike = "those like him";
+  words.alike = "those like them";
   words.enough = "several events";
   return words;
 }

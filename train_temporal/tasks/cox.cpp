@@ -126,6 +126,7 @@ void add_cox_scores(std::vector<double>& scores, double risk, const std::vector<
     scores.push_back(hazard > 0 ? std::exp(-hazard * std::exp(risk)) : 1);
 }
 
+// A row alone has no loss; Objective::couple() has that of the batch.
 class CoxRows : public RowLoss {
  public:
   double weight(double label) const override { return has_event(label) ? 1 : 0; }

@@ -51,13 +51,13 @@ class TargetLoss {
   // Cross-entropy without more: LibTorch has it, too.
   bool is_cross_entropy() const;
 
-  // True for Cox's loss, which is one of all exams of a batch: cox_loss() in their place.
+  // True for Cox's loss, which needs the whole batch: Objective::couple() calls cox_loss().
   bool is_of_batch() const;
 
   // `value`: the number of the class, the number in the unit of the column, or a survival_label();
   // NaN: no label.
-  // A row of this value adds so much to the divisor of a mean; 0 without a label. Cox: of the
-  // events.
+  // A row of this value adds so much to the divisor of a mean; 0 without a label. Cox: 1 for an
+  // event, 0 when censored.
   double weight(double value) const;
   // The weighted loss of outputs z [outputs]; `gradient`, unless null, receives that of the loss
   // divided by `total`. Nothing but zeros without a label.

@@ -56,7 +56,8 @@ struct Readout {
 };
 
 // Predictions [n, scores] from the target's own outputs [n, outputs]: probabilities of the classes,
-// numbers in the unit of the column, or survival_scores().
+// numbers in the unit of the column, or of times the risk and the
+// probabilities of no event up to each horizon.
 std::vector<double> scores_of(const Target& target, const Readout& reading,
                               std::span<const double> outputs);
 

@@ -16,7 +16,8 @@ LossSum accumulate_gradients(SequenceModel& model, const Dataset& dataset,
                              std::span<const BatchItem> items, const Objective& objective,
                              const Dropout& dropout, std::size_t micro_batch);
 
-// The outputs that the same differentiates, with their dropout and noise.
+// The outputs of the same forward passes, without gradients; Objective::couple() needs those of the
+// whole batch before the first gradient.
 BatchOutputs training_outputs(SequenceModel& model, const Dataset& dataset,
                               std::span<const BatchItem> items, const Dropout& dropout,
                               std::size_t micro_batch);

@@ -194,7 +194,7 @@ void write_all(const CacheReader& cache, const Exporter& exporter, const std::st
   written.finish();
 }
 
-int run_export(const std::vector<std::string>& arguments) {
+int run_export(const Verb& verb, const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   VerbOptions options;
   std::vector<std::string> where;
@@ -209,7 +209,7 @@ int run_export(const std::vector<std::string>& arguments) {
                      "also what `extract --cut` stored, as OUT's .cut.npy [frames, tokens, width], "
                      "a row for each of the features'")("overwrite", po::bool_switch(&overwrite),
                                                         kOverwriteHelp);
-  if (!parse_verb(kExportCommand, arguments, options, more)) return 0;
+  if (!parse_verb(verb, arguments, options, more)) return 0;
   const ExportNames names(options.words[0], with_thumbnails, with_cut);
   require_npy(names.out);
   check_names(names, options.words[1], overwrite);
@@ -230,10 +230,13 @@ int run_export(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kExportCommand{"export", "OUT PATH", "x.npy x.h5 --where label=covid",
-                             "features to .npy, with OUT's .exams.csv, .frames.csv and "
-                             ".recipe.json beside it; `import` takes "
-                             "them back",
-                             run_export};
+const Verb kExportCommand{"cache",
+                          "export",
+                          "OUT PATH",
+                          "x.npy x.h5 --where label=covid",
+                          "features to .npy, with OUT's .exams.csv, .frames.csv and "
+                          ".recipe.json beside it; `import` takes "
+                          "them back",
+                          run_export};
 
 }  // namespace coldframe::cache::tool

@@ -78,7 +78,7 @@ void write_cache(const Location& out, const FileLock& lock, const ExportedRecipe
   }
 }
 
-int run_import(const std::vector<std::string>& arguments) {
+int run_import(const Verb& verb, const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   VerbOptions options;
   ImportWords words;
@@ -92,7 +92,7 @@ int run_import(const std::vector<std::string>& arguments) {
       "float16 (the default) or float32; a recipe says it itself")(
       "frame-columns", po::value(&words.frame_columns)->value_name("A,B"),
       "columns of a table that is alone which belong to the frames, not to the exam");
-  if (!parse_verb(kImportCommand, arguments, options, more)) return 0;
+  if (!parse_verb(verb, arguments, options, more)) return 0;
   check_words(options, words);
   const Location out = locate(options.path());
   const WriterLock lock = lock_writer(out, 0);
@@ -119,8 +119,11 @@ int run_import(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kImportCommand{
-    "import", "OUT FEATURES TABLE…", "x.h5 x.npy x.csv --describe 'ResNet-50, ImageNet, 224 px'",
+const Verb kImportCommand{
+    "cache",
+    "import",
+    "OUT FEATURES TABLE…",
+    "x.h5 x.npy x.csv --describe 'ResNet-50, ImageNet, 224 px'",
     "features [frames, D] (.npy) and a CSV with a row for each (exam; "
     "frame, time in seconds or as a date, patient and columns if there are any) become a cache, or "
     "both tables "

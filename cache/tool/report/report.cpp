@@ -121,7 +121,7 @@ std::string make_page(const CacheReader& cache, const ReportData& data,
   return page.finish();
 }
 
-int run_report(const std::vector<std::string>& arguments) {
+int run_report(const Verb& verb, const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   VerbOptions options;
   ReportOptions given;
@@ -137,7 +137,7 @@ int run_report(const std::vector<std::string>& arguments) {
       "without-thumbnails", po::bool_switch(&given.without_thumbnails),
       "show no pictures of the frames, although the cache has them")(
       "overwrite", po::bool_switch(&given.overwrite), kOverwriteHelp);
-  if (!parse_verb(kReportCommand, arguments, options, more)) return 0;
+  if (!parse_verb(verb, arguments, options, more)) return 0;
   const fs::path out = options.words[0], path = options.words[1];
   if (lower(out.extension().string()) != ".html")
     throw ConfigError(concat("'", out.string(),
@@ -157,8 +157,11 @@ int run_report(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kReportCommand{"report", "OUT PATH", "x.html x.h5 --colour label --exam E0007",
-                             "one HTML page about the cache, to open from disk or to send",
-                             run_report};
+const Verb kReportCommand{"cache",
+                          "report",
+                          "OUT PATH",
+                          "x.html x.h5 --colour label --exam E0007",
+                          "one HTML page about the cache, to open from disk or to send",
+                          run_report};
 
 }  // namespace coldframe::cache::tool

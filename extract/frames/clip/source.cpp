@@ -106,7 +106,7 @@ class VideoSource : public Source {
   double from_s_, until_s_;                 // frames outside are not asked for
   std::optional<ClipPart> part_;            // these, where they are found without decoding all
   std::vector<double> times_;               // of every frame, once they were counted
-  std::string lost_tail_;                   // of which the last frame is no whole one
+  std::string lost_tail_;                   // why the clip's last frame is incomplete
   KeptFrames kept_;                         // all frames (of part_, if there is one), or none
   std::optional<ClipConverter> converter_;  // of kept_
 };

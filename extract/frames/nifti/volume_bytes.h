@@ -14,9 +14,9 @@ class VolumeBytes {
   explicit VolumeBytes(std::unique_ptr<const ByteSource> source);
   ~VolumeBytes();
 
-  // Of compressed data that is damaged or cut off, any content may be wrong.
+  // If true, damage anywhere may spoil all content.
   bool compressed() const { return gzip_ != nullptr; }
-  // More bytes than this it cannot give; of compressed data it overestimates.
+  // An upper bound on the content's bytes; too high for compressed data.
   std::uint64_t size_limit() const;
   // Fills `bytes` as far as the content goes and returns how many there were. DataError, without
   // the file's name, for compressed data that is damaged.

@@ -80,8 +80,7 @@ std::vector<Check> checks() {
        }},
       {"partly_finite_frames", "frames of which some values are NaN or infinite",
        "check that these values stand for what is outside the image: NaN becomes black, an "
-       "infinity "
-       "black or white, and neither has a part in the window",
+       "infinity black or white, and neither has a part in the window",
        [](const ExamSurvey& exam) { return count_of(exam.partly_finite, "frame"); }},
       {"decreasing_times", "times decrease within the exam",
        "pass --sort time, correct the times, or accept them with --allow-unordered",
@@ -94,9 +93,9 @@ std::vector<Check> checks() {
        "manifest's column time",
        unknown_times},
       {"dark", "dark throughout",
-       "the backbone sees next to nothing in them; give --window CENTER,WIDTH where values fill "
-       "few "
-       "of their bits, such as 12-bit data in a 16-bit PNG",
+       "the backbone sees next to nothing in them; give --window 1%,99% or CENTER,WIDTH where one "
+       "bright spot darkens the rest, or values fill few of their bits (12-bit data in a 16-bit "
+       "PNG)",
        dark},
       {"mixed_sizes", "frames of different sizes in one exam",
        "check that they are one series; a --mask or a --crop in pixels fits one size only",

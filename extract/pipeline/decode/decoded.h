@@ -56,8 +56,8 @@ struct DecodedExam {
   std::optional<cache::Failure> failure;
   std::vector<LostFrames> lost = {};
   std::size_t partly_finite = 0;  // of its frames; in these some values are NaN or infinite
-  bool as_before = false;    // as the cache holds it, since the frames lost then are lost still
-  KnownFeatures known = {};  // of which no frame was handed over
+  bool as_before = false;         // unchanged: the same frames are still unreadable
+  KnownFeatures known = {};       // features that are known already; their frames were not decoded
 };
 
 using Decoded = std::variant<DecodedFrame, DecodedExam>;

@@ -6,10 +6,10 @@
 #include <set>
 
 #include "common/cli/error.h"
-#include "common/cli/log.h"
 #include "common/text/text.h"
 #include "extract/vit/checkpoint/canonical_forms.h"
 #include "extract/vit/checkpoint/naming_schemes.h"
+#include "extract/vit/checkpoint/state_dict_names.h"
 
 namespace coldframe::vit {
 
@@ -87,17 +87,6 @@ std::string chosen_prefix(const std::set<std::string>& prefixes) {
   throw DataError(concat("it holds several image encoders, '",
                          join({prefixes.begin(), prefixes.end()}, "', '"),
                          "'; save the one to use by itself"));
-}
-
-StateDict inside(StateDict tensors, const std::string& prefix) {
-  if (prefix.empty()) return tensors;
-  StateDict kept;
-  for (auto& [name, tensor] : tensors)
-    if (name.starts_with(prefix)) kept.emplace(name.substr(prefix.size()), std::move(tensor));
-  if (kept.size() < tensors.size())
-    log_info(concat("weights: left out ", plural(tensors.size() - kept.size(), "tensor"),
-                    " outside '", prefix, "'"));
-  return kept;
 }
 
 void refuse_unsupported(const StateDict& tensors) {

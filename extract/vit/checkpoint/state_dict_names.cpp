@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include "common/cli/log.h"
 #include "common/text/text.h"
@@ -15,15 +14,17 @@ constexpr std::array<std::string_view, 5> kWrappers = {"module.", "_orig_mod.", 
                                                        "encoder.", "backbone."};
 constexpr int kMaxWrappers = 8;  // more, and the names were made to waste time
 
-// Keeps the names that begin with `prefix`, without it.
+}  // namespace
+
 StateDict inside(StateDict tensors, std::string_view prefix) {
   StateDict kept;
   for (auto& [name, tensor] : tensors)
     if (name.starts_with(prefix)) kept.emplace(name.substr(prefix.size()), std::move(tensor));
+  if (kept.size() < tensors.size())
+    log_info(concat("weights: left out ", plural(tensors.size() - kept.size(), "tensor"),
+                    " outside '", prefix, "'"));
   return kept;
 }
-
-}  // namespace
 
 StateDict strip_prefixes(StateDict tensors) {
   for (int round = 0; round < kMaxWrappers && !tensors.empty(); ++round) {
@@ -32,9 +33,6 @@ StateDict strip_prefixes(StateDict tensors) {
           std::count_if(tensors.begin(), tensors.end(),
                         [&](const auto& item) { return item.first.starts_with(prefix); }));
       if (count == 0 || (count < tensors.size() && prefix != "backbone.")) continue;
-      if (count < tensors.size())
-        log_info(concat("weights: left out ", plural(tensors.size() - count, "tensor"),
-                        " outside 'backbone.'"));
       tensors = inside(std::move(tensors), prefix);
     }
   }

@@ -76,9 +76,10 @@ TEST_F(Patients, NamesAndHashesDoNotMeetInACache) {
 
 TEST_F(Patients, HashesOfTwoSaltsDoNotMeetEither) {
   cache_of("0123456789abcdef", patients_note(kHashed));
-  EXPECT_THAT(refusal(kOtherSalt),
-              AllOf(HasSubstr("hashes of salt 3fa91c"),
-                    HasSubstr("hashes of salt 000000: give the salt of then")));
+  EXPECT_THAT(
+      refusal(kOtherSalt),
+      AllOf(HasSubstr("hashes of salt 3fa91c"),
+            HasSubstr("hashes of salt 000000: give the salt that the cache was made with")));
 }
 
 }  // namespace

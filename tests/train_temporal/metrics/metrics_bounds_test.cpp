@@ -73,7 +73,7 @@ TEST(Summarize, TakesErrorsToBeMoreSkewedThanFewPatientsShow) {
   EXPECT_NEAR(mae->pooled.high.value, mean - reach(-t), 1e-9);
 }
 
-// One patient of forty is out of order, and little: his variance is no measure of the others'.
+// One patient of forty is out of order, and little: that variance is no measure of the others'.
 TEST(Bounds, OfSharesAreModeratedWhereFewPatientsDecideTheVariance) {
   const auto low = [](double freedom) {
     Spread spread{1e-6, 1e6, 20};

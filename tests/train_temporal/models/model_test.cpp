@@ -257,6 +257,14 @@ TEST(Model, WithoutAnOutputPerFrameIsNotReadAsOne) {
   }
 }
 
+TEST(Model, MasksOfStreamsGetNoNoiseAndEveryDescriptorOfTheClockDoes) {
+  ModelConfig config = testing::small_config(testing::noise_dataset({6, 3}, 8));
+  config.streams = {"FA", "ICGA"};
+  EXPECT_EQ(config.clean_inputs(), 2);
+  set_model(config, "clock");
+  EXPECT_EQ(config.clean_inputs(), 0);
+}
+
 TEST(Model, ClockPerFrameKnowsItsPlaceAndNoFeatures) {
   Dataset dataset = testing::noise_dataset({6, 3}, 8);
   ModelConfig config = testing::small_config(dataset);

@@ -3,26 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
+#include "common/numbers/quantile.h"
 #include "train_temporal/metrics/intervals/bounds.h"
 
 namespace coldframe::temporal {
 namespace {
-
-// Ranks from 1 on; equal scores share the mean of theirs.
-std::vector<double> midranks(std::span<const double> score) {
-  std::vector<std::size_t> order(score.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) { return score[i]; });
-  std::vector<double> rank(score.size());
-  for (std::size_t from = 0, to = 0; from < order.size(); from = to) {
-    while (to < order.size() && score[order[to]] == score[order[from]]) ++to;
-    for (std::size_t i = from; i < to; ++i) rank[order[i]] = static_cast<double>(from + to + 1) / 2;
-  }
-  return rank;
-}
 
 // The share of the other class that each exam is on the right side of; its means over either class
 // are the AUROC.

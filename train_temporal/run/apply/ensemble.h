@@ -46,8 +46,8 @@ class Ensemble {
   void require_width(std::int64_t features) const;
   // The exams' covariates go to the models.
   void take_covariates(const cache::CacheReader& cache, const std::vector<std::size_t>& exams);
-  // So do they here. The exams' features, as far as the models do not make their own of the cut,
-  // for all models of a run. The cache is arranged already.
+  // Loads the exams' features for all models (tuned models compute their own from the cut), and
+  // calls take_covariates(). The cache is arranged already.
   Dataset load(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
                const torch::Device& device);
   // The scores [n, Target::scores()] of each target for the exams given by index, or for their

@@ -38,7 +38,7 @@ constexpr PassedOption kPassed[] = {
     {"allow-unordered", nullptr, "accept times that decrease within an exam"},
     {"keep-patient-id", nullptr, "patients as they are named instead of salted hashes"},
     {"patient-salt", "TEXT", "of these hashes, as in extract"},
-    {"min-frames", "N", "fail an exam of which fewer than N frames can be read"},
+    {"min-frames", "N", "fail exams with fewer than N readable frames"},
     {"precision", "TYPE",
      "of the backbone: auto (default; with --online fp32), fp32, bf16 or fp16"},
     {"decode-threads", "N", "threads that decode and resize"},
