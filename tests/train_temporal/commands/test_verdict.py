@@ -139,7 +139,7 @@ def test_each_patient_can_be_held_out_once(tmp_path):
         figure = summary["models"][0]["metrics"][metric]
         assert figure["primary"] == "pooled"
         assert figure["pooled"]["value"] == pytest.approx(of_all(table.label, table.p_1))
-    assert "pulls the figure below chance" in done.stderr and "pulls it below chance" in str(summary["warnings"])
+    assert "pulls the figure below chance" in done.stderr and "pulls the figure below chance" in str(summary["warnings"])
     assert "worse than chance" not in summary["verdict"][0]
     for words, says in [(["--folds", "patient"], "a whole number, or patients"),
                         (["--folds", "patients", "--repeats", 2], "leave --repeats out")]:

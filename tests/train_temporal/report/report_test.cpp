@@ -185,7 +185,8 @@ TEST(Verdict, DoesNotTakeFoldsRankedTogetherForWorseThanChance) {
   report.models[0].summary[0].by_fold = false;
   EXPECT_THAT(verdict(report)[0],
               AllOf(Not(HasSubstr("worse than chance")), HasSubstr("nothing shows")));
-  EXPECT_THAT(data_warnings(report), ::testing::Contains(HasSubstr("pulls the figure below chance")));
+  EXPECT_THAT(data_warnings(report),
+              ::testing::Contains(HasSubstr("pulls the figure below chance")));
 }
 
 TEST(Verdict, ClaimsByIntervalsOf99Percent) {
