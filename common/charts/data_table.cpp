@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <unordered_map>
 
-#include "common/files/json.h"
+#include "common/charts/page_data.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {
@@ -15,17 +14,6 @@ namespace coldframe::html {
 namespace {
 
 constexpr std::size_t kFirstRows = 25;
-
-// The bytes of little-endian values, as page.js reads them.
-template <typename To, typename From>
-std::string packed(const std::vector<From>& values) {
-  std::string bytes(values.size() * sizeof(To), '\0');
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto value = static_cast<To>(values[i]);
-    std::memcpy(bytes.data() + i * sizeof(To), &value, sizeof(To));
-  }
-  return to_base64(bytes);
-}
 
 // Distinct texts once, in order of appearance, and for each row the place of its own among them.
 void pack_texts(const std::vector<std::string>& texts, Json& column) {
@@ -42,18 +30,6 @@ void pack_texts(const std::vector<std::string>& texts, Json& column) {
   column["codes"] = places.size() <= 0x100     ? packed<std::uint8_t>(codes)
                     : places.size() <= 0x10000 ? packed<std::uint16_t>(codes)
                                                : packed<std::uint32_t>(codes);
-}
-
-// JSON that nothing in a page can end or open a tag with.
-std::string inert(const Json& json) {
-  std::string text;
-  for (const char c : json.dump(-1, ' ', true, Json::error_handler_t::replace)) {
-    if (c == '<' || c == '>' || c == '&')
-      text += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : "\\u0026";
-    else
-      text += c;
-  }
-  return text;
 }
 
 }  // namespace
@@ -137,8 +113,7 @@ std::string DataTable::html(std::string_view sorted_by) const {
     for (const Picture& picture : pictures)
       data["pictures"][concat(row)].push_back({picture.alt, to_base64(picture.jpeg)});
   data["without_pictures"] = without_pictures_;
-  return concat("<div class=\"data\" id=\"", id_, "\">\n", first_rows(sorted->numbers),
-                "<script type=\"application/json\">", inert(data), "</script>\n</div>\n");
+  return with_data("data", id_, first_rows(sorted->numbers), data);
 }
 
 }  // namespace coldframe::html

@@ -1,7 +1,6 @@
-// Squares of values, and a strip of pictures above their columns.
+// Squares of values, with pictures above their columns.
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "common/charts/html.h"
 #include "common/charts/svg.h"
@@ -15,7 +14,7 @@ constexpr int kLevels = 16;
 constexpr double kMargin = 40, kRightMargin = 14, kBelow = 26;
 constexpr double kTitle = 34, kSide = 300;
 // A map with pictures is larger, and its title stands above the strip.
-constexpr double kGap = 3, kPicturedSide = 528, kNarrowestPicture = 32;
+constexpr double kGap = 3, kPicturedSide = 528;
 
 struct Square {
   double top, side, cell;  // in pixels
@@ -59,37 +58,6 @@ std::string number_axes(std::size_t count, const std::vector<std::size_t>& numbe
   return svg;
 }
 
-std::string percent(double share) {
-  return fixed(100 * share, 3) + "%";
-}
-
-// One of several columns has a picture that is as wide as they are together, where columns are
-// narrower than a picture can be: that of the middle one, if it has one, else of the first that
-// has.
-std::string strip_of(const std::vector<Picture>& pictures, const Square& square) {
-  const auto every = static_cast<std::size_t>(std::ceil(kNarrowestPicture / square.cell));
-  const auto n = static_cast<double>(pictures.size());
-  std::string html =
-      concat("<div class=\"strip\" style=\"margin:0 ", percent(kRightMargin / square.width()),
-             " 0 ", percent(kMargin / square.width()), "\">\n");
-  for (std::size_t first = 0; first < pictures.size(); first += every) {
-    const std::size_t columns = std::min(every, pictures.size() - first);
-    const auto group = std::span(pictures).subspan(first, columns);
-    const auto any = std::find_if(group.begin(), group.end(),
-                                  [](const Picture& each) { return !each.jpeg.empty(); });
-    const Picture& middle = group[columns / 2];
-    const Picture& picture = middle.jpeg.empty() && any != group.end() ? *any : middle;
-    const std::string style =
-        concat("style=\"width:", percent(static_cast<double>(columns) / n), "\"");
-    html += picture.jpeg.empty()
-                ? concat("<span ", style, "></span>\n")
-                : concat("<img ", style, " alt=\"", escape(picture.alt), "\" title=\"",
-                         escape(picture.alt), "\" src=\"data:image/jpeg;base64,",
-                         to_base64(picture.jpeg), "\"/>\n");
-  }
-  return html + "</div>\n";
-}
-
 }  // namespace
 
 std::string heat_map(std::string_view title, const std::vector<std::vector<double>>& cells,
@@ -103,7 +71,8 @@ std::string heat_map(std::string_view title, const std::vector<std::vector<doubl
                              number_axes(cells.size(), numbers, square) + "</svg>\n";
   if (above.empty()) return svg_open(square.width(), height, title) + inside;
   return concat("<div class=\"framed\" style=\"max-width:", pixels(square.width()),
-                "px\">\n<p class=\"title\">", escape(title), "</p>\n", strip_of(above, square),
+                "px\">\n<p class=\"title\">", escape(title), "</p>\n",
+                picture_strip(above, kMargin, kRightMargin, square.width()),
                 svg_open_untitled(square.width(), height, title), inside, "</div>\n");
 }
 

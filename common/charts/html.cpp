@@ -5,14 +5,21 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <ios>
 #include <utility>
 
+#include "common/charts/page_data.h"
 #include "common/charts/style.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {
 
 namespace {
+
+// In a narrow window the cells of a row stand below each other where columns are more than the
+// first, and fewer than the second.
+constexpr std::size_t kMostNarrow = 2, kMostStacked = 8;
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -39,7 +46,8 @@ bool is_number_column(const std::vector<std::vector<std::string>>& rows, std::si
 std::string cell(std::string_view tag, bool numeric, std::string_view text,
                  std::string_view link = "") {
   constexpr std::size_t kUnbroken = 30;  // "-12345.67 [-23456.78, 1234.56]"
-  const std::string_view style = !numeric                   ? ">"
+  const std::string_view style = text == "–" ? numeric ? " class=\"num none\">" : " class=\"none\">"
+                                 : !numeric  ? ">"
                                  : text.size() <= kUnbroken ? " class=\"num\">"
                                                             : " class=\"num long\">";
   const std::string content =
@@ -52,6 +60,40 @@ std::string digest_of(std::string_view script) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
   SHA256(reinterpret_cast<const unsigned char*>(script.data()), script.size(), digest.data());
   return to_base64({reinterpret_cast<const char*>(digest.data()), digest.size()});
+}
+
+// A string of CSS, of which nothing but letters, digits and spaces stays as it is.
+std::string css_string(std::string_view text) {
+  std::string string = "'";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (std::isalnum(code) != 0 || c == ' ' || code >= 0x80)
+      string += c;
+    else if (code >= 0x20)
+      string += concat("\\", std::hex, static_cast<int>(code), " ");
+  }
+  return string + "'";
+}
+
+// A narrow window shows the cells of a row below each other, with the names of their columns.
+std::string stacked_style(const std::vector<std::string>& header) {
+  if (header.size() <= kMostNarrow || header.size() > kMostStacked) return "";
+  std::string style = " class=\"stacked\" style=\"";
+  for (std::size_t c = 1; c < header.size(); ++c)
+    style += concat("--h", c + 1, ":", escape(css_string(header[c])), ";");
+  return style + "\"";
+}
+
+// JSON that nothing in a page can end or open a tag with.
+std::string inert(const Json& json) {
+  std::string text;
+  for (const char c : json.dump(-1, ' ', true, Json::error_handler_t::replace)) {
+    if (c == '<' || c == '>' || c == '&')
+      text += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : "\\u0026";
+    else
+      text += c;
+  }
+  return text;
 }
 
 }  // namespace
@@ -98,7 +140,7 @@ std::string table(const std::vector<std::string>& header,
                   const std::vector<std::string>& links) {
   std::vector<bool> numeric;
   for (std::size_t c = 0; c < header.size(); ++c) numeric.push_back(is_number_column(rows, c));
-  std::string html = "<div class=\"scroll\"><table><thead><tr>";
+  std::string html = concat("<div class=\"scroll\"><table", stacked_style(header), "><thead><tr>");
   for (std::size_t c = 0; c < header.size(); ++c) html += cell("th", numeric[c], header[c]);
   html += "</tr></thead><tbody>\n";
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -117,6 +159,12 @@ std::string key_values(const std::vector<std::pair<std::string, std::string>>& p
     html += "<dt>" + escape(key) + "</dt><dd>" + escape(value) + "</dd>\n";
   }
   return html + "</dl>\n";
+}
+
+std::string with_data(std::string_view kind, std::string_view id, std::string_view html,
+                      const Json& data) {
+  return concat("<div class=\"", kind, "\" id=\"", id, "\">\n", html,
+                "<script type=\"application/json\">", inert(data), "</script>\n</div>\n");
 }
 
 Page::Page(std::string title, std::string subtitle)

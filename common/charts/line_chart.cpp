@@ -289,7 +289,10 @@ std::string line_chart(const Chart& chart) {
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
     svg += draw_series(plot, chart.series[i], i);
   }
-  return svg + "</svg>\n";
+  svg += "</svg>\n";
+  if (chart.above.empty()) return svg;
+  return concat("<div class=\"framed\" style=\"max-width:", pixels(width), "px\">\n",
+                picture_strip(chart.above, left, width - right, width), svg, "</div>\n");
 }
 
 }  // namespace coldframe::html

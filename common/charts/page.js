@@ -241,5 +241,43 @@ class Card {
   }
 }
 
+// Decisions of binary labels at a threshold that moves: counts, and what follows from them.
+class Threshold {
+  constructor(root) {
+    const data = JSON.parse(root.querySelector('script').textContent);
+    this.scores = unpack(data.scores, Float32Array);
+    this.positive = unpack(data.positive, Uint8Array);
+    const moved = (event) => this.show(Number(event.target.value));
+    this.slider = element('input', { type: 'range', min: 0, max: 1, step: 0.001, 'aria-label': 'threshold', oninput: moved });
+    this.number = element('input', { type: 'number', min: 0, max: 1, step: 0.001, 'aria-label': 'threshold', oninput: moved });
+    this.row = element('tr');
+    this.counts = data.classes.map((name) => element('tr', {}, element('th', {}, name)));
+    root.append(element('div', { class: 'live' },
+      element('p', { class: 'tools' }, 'decide for ', element('strong', {}, data.classes[1]), ' from', this.slider, this.number),
+      element('table', { class: 'shares' }, element('thead', {}, element('tr', {},
+        ...['sensitivity', 'specificity', 'PPV', 'NPV', 'accuracy'].map((name) => element('th', { class: 'num' }, name)))),
+      element('tbody', {}, this.row)),
+      element('table', { class: 'counts' }, element('thead', {}, element('tr', {}, element('th', {}, 'truly'),
+        ...data.classes.map((name) => element('th', { class: 'num' }, `decided ${name}`)))),
+      element('tbody', {}, ...this.counts))));
+    root.classList.add('scripted');
+    this.show(data.threshold);
+  }
+
+  show(threshold) {
+    const at = [[0, 0], [0, 0]];  // [truth][decision]
+    this.scores.forEach((score, i) => { at[this.positive[i]][Number(score >= Math.fround(threshold))] += 1; });
+    const [[tn, fp], [fn, tp]] = at;
+    const share = (part, all) => (all ? (part / all).toFixed(3) : '–');
+    const figures = [share(tp, tp + fn), share(tn, tn + fp), share(tp, tp + fp), share(tn, tn + fn), share(tp + tn, this.scores.length)];
+    this.row.replaceChildren(...figures.map((figure) => element('td', { class: 'num' }, figure)));
+    this.counts.forEach((row, truth) => row.replaceChildren(row.firstChild,
+      ...at[truth].map((count) => element('td', { class: 'num' }, String(count)))));
+    if (this.slider.value !== String(threshold)) this.slider.value = threshold;
+    if (document.activeElement !== this.number) this.number.value = threshold;
+  }
+}
+
+document.querySelectorAll('.threshold').forEach((root) => new Threshold(root));
 const tables = [...document.querySelectorAll('.data')].map((root) => new Table(root));
 if (tables.length) new Card(tables);

@@ -73,7 +73,7 @@ TEST(DataTable, FirstRowsStandThereWithoutScripts) {
               HasSubstr("<tr><td>e39</td><td>odd</td><td class=\"num\">39.0</td><td>e0</td>"));
   EXPECT_THAT(rows, Not(HasSubstr("<td>e14</td>")));
   EXPECT_THAT(make_table(2).html("number"),
-              HasSubstr("<td>e1</td><td>odd</td><td class=\"num\">–</td><td>e0</td>"));
+              HasSubstr("<td>e1</td><td>odd</td><td class=\"num none\">–</td><td>e0</td>"));
 }
 
 TEST(DataTable, TextOfOthersNeverBecomesMarkup) {

@@ -34,6 +34,7 @@
 #include "train_temporal/run/cohort/covariates.h"
 #include "train_temporal/run/devices.h"
 #include "train_temporal/run/memory_use.h"
+#include "train_temporal/run/results/gallery.h"
 #include "train_temporal/run/results/held_out.h"
 #include "train_temporal/run/results/results.h"
 #include "train_temporal/run/search/search.h"
@@ -254,8 +255,11 @@ bool TrainingRun::train(RunFolder& folder) {
   write_file_atomically(folder.file("summary.json"), summary.dump(2) + "\n");
   write_file_atomically(folder.file("METHODS.md"),
                         methods_text(read_json_file(folder.file("config.json")), summary));
+  cache::Pictures pictures(cohort_.cache,
+                           options_.questions.without_thumbnails ? 0 : cache::kMostPictureBytes);
   result.targets.front().examples =
-      explain_examples(models.front(), cohort_, datasets_.front(), folder.file(""));
+      explain_examples(models.front(), cohort_, datasets_.front(), folder.file(""), pictures);
+  result.targets.front().held_out = held_out_exams(models.front(), cohort_, pictures);
   const std::string page = render_report(result);
   write_file_atomically(folder.file("report.html"), page);
   if (options_.questions.figures) write_figures(folder.file(""), result, page);

@@ -134,7 +134,8 @@ FrameContributions entry(const ExplainedExam& explained, const PredictionTable& 
 }  // namespace
 
 FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
-                             const Dataset& dataset, const std::filesystem::path& run) {
+                             const Dataset& dataset, const std::filesystem::path& run,
+                             cache::Pictures& pictures) {
   FrameReport report;
   const PredictionTable& table = main.held_out;
   if (!can_be_explained(table.targets)) return report;
@@ -156,8 +157,10 @@ FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
     log_warning("there is not enough memory to show contributions in the report");
     return {};
   }
-  for (std::size_t i = 0; i < all.size(); ++i)
+  for (std::size_t i = 0; i < all.size(); ++i) {
     report.exams.push_back(entry(all[i], table, row_of[i], cohort));
+    report.exams.back().pictures = pictures.of(all[i].exam);
+  }
   if (!all.empty()) report.note = completeness_text(all);
   return report;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/read/pictures.h"
 #include "train_temporal/data/dataset.h"
 #include "train_temporal/run/cohort/cohort.h"
 #include "train_temporal/run/results/results.h"
@@ -16,6 +17,7 @@ namespace coldframe::temporal {
 // the largest errors either way. The models in the folder `run` that did not see an exam explain
 // it. The dataset must hold the exams. Empty where targets are of frames.
 FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
-                             const Dataset& dataset, const std::filesystem::path& run);
+                             const Dataset& dataset, const std::filesystem::path& run,
+                             cache::Pictures& pictures);
 
 }  // namespace coldframe::temporal

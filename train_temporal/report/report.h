@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/charts/html.h"
 #include "common/files/json.h"
 #include "train_temporal/metrics/clinical/delong.h"
 #include "train_temporal/metrics/intervals/intervals.h"
@@ -88,11 +89,26 @@ struct FrameContributions {
   double output = 0, baseline = 0;  // of the exam, and with the mean image in every frame
   bool timed = false;               // `at` is in seconds; else the number of the frame
   std::vector<double> at, contribution;
+  std::vector<html::Picture> pictures = {};  // of the frames; empty: there are none
 };
 struct FrameReport {
   std::vector<FrameContributions> exams;
   std::string choice;  // which exams these are
   std::string note;    // how exactly they add up
+};
+
+// The held-out exams of the first repeat with the main model's predictions, of classes or numbers.
+struct HeldOutExams {
+  struct Exam {
+    std::string id, truth, decision;
+    std::size_t fold = 0;
+    double output = 0;  // of the model, see output_name
+    double error = 0;   // 1 − the probability of the true class, or |prediction − number|
+    std::vector<html::Picture> pictures = {};
+  };
+  std::string output_name, error_name;
+  std::vector<Exam> exams;
+  std::string picture_note;  // HTML on what pictures the page has; "": none
 };
 
 // How many of a cohort's exams lie farther from the training's than nearly all that it held out,
@@ -194,6 +210,7 @@ struct RunReport : RunFacts {
   std::vector<ModelResult> models;  // the first is the main model; after evaluate_models()
   std::vector<FoldChoice> choices;  // of the main model
   FrameReport examples;             // of the main model
+  HeldOutExams held_out;            // likewise; no exams: not shown
   Questions questions;
   std::vector<OperatingFigure> operating_points;  // after evaluate_study(), as asked for
   SurvivalFigures survival;                       // likewise

@@ -8,10 +8,12 @@
 namespace coldframe::temporal {
 namespace {
 
+constexpr std::string_view kNoInterval = " [no interval: ";
+
 std::string with_interval(const Estimate& estimate, const std::string& sign) {
   std::string text = sign + figure_text(estimate.value);
   if (!estimate.value.defined()) return figure_text(estimate.value);
-  if (!estimate.low.defined()) return text + " [no interval: " + estimate.low.undefined + "]";
+  if (!estimate.low.defined()) return concat(text, kNoInterval, estimate.low.undefined, "]");
   const bool certain = estimate.low.value == estimate.high.value && sign.empty();
   if (certain && estimate.value.value == 0.5) return text + " [of one score for all]";
   return text + " [" + figure_text(estimate.low) + ", " + figure_text(estimate.high) + "]";
@@ -42,6 +44,29 @@ std::string difference_text(const Estimate& difference) {
 
 std::string paragraph(const std::string& text) {
   return "<p>" + html::escape(text) + "</p>\n";
+}
+
+std::string figures_table(const std::vector<std::string>& header,
+                          std::vector<std::vector<std::string>> rows) {
+  static const std::vector<std::string> kMarks = {"*", "†", "‡", "§", "‖", "¶"};
+  std::vector<std::string> reasons;
+  for (auto& row : rows) {
+    for (std::string& cell : row) {
+      const std::size_t at = cell.find(kNoInterval);
+      if (at == cell.npos) continue;
+      const std::size_t from = at + kNoInterval.size(), end = cell.rfind(']');
+      const std::string reason = cell.substr(from, end - from);
+      const auto place =
+          static_cast<std::size_t>(std::ranges::find(reasons, reason) - reasons.begin());
+      if (place == kMarks.size()) continue;  // the reason stays where it is
+      if (place == reasons.size()) reasons.push_back(reason);
+      cell.replace(at, end + 1 - at, " " + kMarks[place]);
+    }
+  }
+  std::string notes;
+  for (std::size_t i = 0; i < reasons.size(); ++i)
+    notes += paragraph(concat(kMarks[i], " no interval: ", reasons[i], "."));
+  return html::table(header, rows) + notes;
 }
 
 const MetricSummary* find_metric(const ModelResult& model, Metric metric) {

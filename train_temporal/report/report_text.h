@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "train_temporal/report/report.h"
 
@@ -12,6 +13,10 @@ std::string interval_text(const Estimate& estimate);      // "0.912 [0.861, 0.95
 std::string difference_text(const Estimate& difference);  // the same with a sign: "+0.081 […]"
 
 std::string paragraph(const std::string& text);  // of HTML
+
+// A table of the page, in which the reasons why figures have no interval stand below it.
+std::string figures_table(const std::vector<std::string>& header,
+                          std::vector<std::vector<std::string>> rows);
 
 // Controls that see one of several streams are called so: "only-FA".
 inline constexpr const char* kOnlyStream = "only-";

@@ -102,11 +102,12 @@ Json FeatureStatistics::identical_exams(const CacheReader& cache) {
   return groups;
 }
 
-Json FeatureStatistics::near_duplicates(const CacheReader& cache) {
+Json FeatureStatistics::near_duplicates(const CacheReader& cache, NearestRows* nearest) {
   exam_means_ = means_.finish();
   const ExamMeans& means = exam_means_;
   std::size_t found = 0;
-  const std::vector<Pair> pairs = similar_pairs(cache, means, kNearDuplicate, kMostPairs, found);
+  const std::vector<Pair> pairs =
+      similar_pairs(cache, means, kNearDuplicate, kMostPairs, found, nearest);
   Json json = Json::object();
   json["cosine_at_least"] = kNearDuplicate;
   json["exams_compared"] = means.exams.size();
@@ -121,7 +122,7 @@ Json FeatureStatistics::near_duplicates(const CacheReader& cache) {
   return json;
 }
 
-Json FeatureStatistics::finish(const CacheReader& cache) {
+Json FeatureStatistics::finish(const CacheReader& cache, NearestRows* nearest) {
   std::sort(row_hashes_.begin(), row_hashes_.end());
   const auto distinct = std::unique(row_hashes_.begin(), row_hashes_.end()) - row_hashes_.begin();
   Json dead = Json::array();
@@ -145,7 +146,7 @@ Json FeatureStatistics::finish(const CacheReader& cache) {
   centre(sample_);
   json["effective_rank"] = effective_rank(sample_);
   json["identical_exams"] = identical_exams(cache);
-  json["near_duplicates"] = near_duplicates(cache);
+  json["near_duplicates"] = near_duplicates(cache, nearest);
   return json;
 }
 

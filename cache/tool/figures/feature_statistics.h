@@ -17,8 +17,8 @@ class FeatureStatistics {
   // The statistics will see `exams` exams with `frames` frames together.
   FeatureStatistics(std::size_t exams, std::size_t frames, std::size_t dimension);
   void add(const ExamInfo& exam, std::size_t index, std::span<const float> features);
-  // Everything that `stats --json` prints of a view. Call once.
-  Json finish(const CacheReader& cache);
+  // Everything that `stats --json` prints of a view. Call once. `nearest`, unless null, is filled.
+  Json finish(const CacheReader& cache, NearestRows* nearest = nullptr);
 
   // The frames that the effective rank is computed of: at most this many, evenly spaced over all
   // slots.
@@ -34,7 +34,7 @@ class FeatureStatistics {
   void add_row(std::span<const float> row);
   Json spread() const;
   Json identical_exams(const CacheReader& cache);
-  Json near_duplicates(const CacheReader& cache);
+  Json near_duplicates(const CacheReader& cache, NearestRows* nearest);
 
   std::size_t dimension_, rows_ = 0, missing_ = 0, nan_ = 0, zero_ = 0, exams_ = 0;
   std::vector<float> lowest_, highest_;

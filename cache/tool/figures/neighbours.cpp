@@ -99,14 +99,14 @@ void compare_pairs(const Matrix& rows, const Visit& visit) {
   rows.rows <= kMostExhaustive ? compare_all(rows, visit) : compare_along_axes(rows, visit);
 }
 
-// Keeps the best `most`, the nearest first.
-void keep_nearest(std::vector<Neighbour>& nearest, Neighbour found, std::size_t most) {
-  if (nearest.size() == most && found.cosine <= nearest.back().cosine) return;
+// Keeps the best, the nearest first.
+void keep_nearest(std::vector<Neighbour>& nearest, Neighbour found) {
+  if (nearest.size() == kNeighbours && found.cosine <= nearest.back().cosine) return;
   for (const Neighbour& each : nearest)
     if (each.row == found.row) return;
   const auto nearer = [](const Neighbour& a, const Neighbour& b) { return a.cosine > b.cosine; };
   nearest.insert(std::upper_bound(nearest.begin(), nearest.end(), found, nearer), found);
-  if (nearest.size() > most) nearest.pop_back();
+  if (nearest.size() > kNeighbours) nearest.pop_back();
 }
 
 }  // namespace
@@ -140,21 +140,17 @@ ExamMeans ExamMeansBuilder::finish() {
 }
 
 std::vector<Pair> similar_pairs(const CacheReader& cache, const ExamMeans& means, double least,
-                                std::size_t most, std::size_t& found) {
+                                std::size_t most, std::size_t& found, NearestRows* nearest) {
   BestPairs best(cache, means, least);
-  compare_pairs(means.rows,
-                [&](std::size_t a, std::size_t b, double cosine) { best.consider(a, b, cosine); });
-  return best.finish(most, found);
-}
-
-NearestRows nearest_of_all(const ExamMeans& means, std::size_t most) {
-  NearestRows nearest(means.rows.rows);
-  compare_pairs(means.rows, [&](std::size_t a, std::size_t b, double cosine) {
-    const float value = std::min(1.0f, static_cast<float>(cosine));
-    keep_nearest(nearest[a], {static_cast<std::uint32_t>(b), value}, most);
-    keep_nearest(nearest[b], {static_cast<std::uint32_t>(a), value}, most);
+  if (nearest != nullptr) nearest->resize(means.rows.rows);
+  compare_pairs(means.rows, [&](std::size_t a, std::size_t b, float cosine) {
+    best.consider(a, b, cosine);
+    if (nearest == nullptr) return;
+    const float value = std::min(1.0f, cosine);
+    keep_nearest((*nearest)[a], {static_cast<std::uint32_t>(b), value});
+    keep_nearest((*nearest)[b], {static_cast<std::uint32_t>(a), value});
   });
-  return nearest;
+  return best.finish(most, found);
 }
 
 std::vector<Pair> nearest_rows(const ExamMeans& means, std::size_t from, std::size_t most) {

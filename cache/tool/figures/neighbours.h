@@ -48,19 +48,20 @@ struct Pair {
 // Hernández & Stolfo 1995), which finds near-duplicates, since they lie together along every axis.
 inline constexpr std::size_t kMostExhaustive = 4096, kWindow = 24, kSortedAxes = 16;
 
-// Pairs with a cosine of at least `least` that are not of one known patient, the most similar
-// first; at most `most`. `found` counts all of them.
-std::vector<Pair> similar_pairs(const CacheReader& cache, const ExamMeans& means, double least,
-                                std::size_t most, std::size_t& found);
-
 // For each row those nearest to it that are found among these pairs, the nearest first, at most
-// `most`.
+// kNeighbours.
 struct Neighbour {
   std::uint32_t row;  // of ExamMeans
   float cosine;
 };
 using NearestRows = std::vector<std::vector<Neighbour>>;
-NearestRows nearest_of_all(const ExamMeans& means, std::size_t most);
+inline constexpr std::size_t kNeighbours = 10;
+
+// Pairs with a cosine of at least `least` that are not of one known patient, the most similar
+// first; at most `most`. `found` counts all of them. `nearest`, unless null, is filled too.
+std::vector<Pair> similar_pairs(const CacheReader& cache, const ExamMeans& means, double least,
+                                std::size_t most, std::size_t& found,
+                                NearestRows* nearest = nullptr);
 
 // The `most` rows that are nearest to row `from`, the nearest first.
 std::vector<Pair> nearest_rows(const ExamMeans& means, std::size_t from, std::size_t most);

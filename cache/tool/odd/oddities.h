@@ -16,10 +16,9 @@ struct Examined {
   const CacheReader& cache;
   const std::vector<ExamFigures>& figures;  // of each exam
   const ExamMeans& means;
-  const NearestRows& nearest;  // of means, kNeighbours or fewer for each
+  const NearestRows& nearest;  // of means
   std::string label;           // the column that neighbours should share; "": none
 };
-inline constexpr std::size_t kNeighbours = 10;
 
 struct Oddities {
   // Of each exam. A reason counts 1; a measured one counts as often as its limit is exceeded, at

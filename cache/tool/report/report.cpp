@@ -86,10 +86,9 @@ ReportData gather(const CacheReader& cache, const std::string& path, const Repor
                         [&](std::size_t exam, std::span<const float> features) {
                           data.figures[exam] = figures_of(cache.exams()[exam], features, dimension);
                         });
-  data.statistics = statistics.finish(cache);
+  data.statistics = statistics.finish(cache, &data.nearest);
   data.norms = statistics.norms();
   data.means = statistics.means();
-  data.nearest = nearest_of_all(data.means, kNeighbours);
   data.odd = find_oddities({cache, data.figures, data.means, data.nearest, data.colour});
   return data;
 }
@@ -107,7 +106,8 @@ std::string make_page(const CacheReader& cache, const ReportData& data,
   Pictures pictures(cache, options.without_thumbnails ? 0 : parse_bytes(options.most_pictures));
   const std::string frame_by_frame = exam_section(cache, data, exams, pictures);
   const std::string table = table_section(cache, data, pictures);
-  page.section("All exams", pictures.note() + table);
+  page.section("All exams",
+               pictures.note("those of the exams frame by frame and of odd exams") + table);
   page.section("Sequences", sequences_section(cache));
   page.section("Features", features_section(data));
   page.section("Frame by frame", frame_by_frame);

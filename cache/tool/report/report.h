@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "cache/read/pictures.h"
 #include "cache/read/reader.h"
 #include "cache/tool/command.h"
 #include "cache/tool/odd/oddities.h"
-#include "cache/tool/report/pictures.h"
 
 namespace coldframe::cache::tool {
 

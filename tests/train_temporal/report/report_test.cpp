@@ -8,6 +8,7 @@
 
 #include "common/text/text.h"
 #include "tests/train_temporal/report/made_report.h"
+#include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/charts.h"
 
 namespace coldframe::temporal {
@@ -80,8 +81,35 @@ TEST(Report, EscapesWhatAColumnHolds) {
   report.subtitle = "<i>run</i>";
   report.configuration = {{"<k>", "<v>"}};
   const std::string page = render_report(report);
-  EXPECT_THAT(page, Not(AnyOf(HasSubstr("<script"), HasSubstr("<i>"), HasSubstr("<k>"),
+  EXPECT_THAT(page, Not(AnyOf(HasSubstr("<script>a"), HasSubstr("<i>"), HasSubstr("<k>"),
                               HasSubstr("<v>"), HasSubstr("b&\"c"))));
+}
+
+TEST(Report, SaysBelowATableWhyFiguresHaveNoInterval) {
+  const Estimate known{MetricValue::of(0.5), MetricValue::of(0.25), MetricValue::of(0.75)};
+  const auto without = [](const char* why) {
+    return interval_text({MetricValue::of(0.25), MetricValue::none(why), MetricValue::none(why)});
+  };
+  const std::string html =
+      figures_table({"", "a", "b"}, {{"x", interval_text(known), without("<few>")},
+                                     {"y", without("one [sided]"), without("<few>")}});
+  EXPECT_THAT(html, HasSubstr("<td>x</td><td class=\"num\">0.500 [0.250, 0.750]</td>"
+                              "<td class=\"num\">0.250 *</td>"));
+  EXPECT_THAT(html, HasSubstr("<td class=\"num\">0.250 †</td><td class=\"num\">0.250 *</td>"));
+  EXPECT_THAT(html,
+              HasSubstr("<p>* no interval: &lt;few&gt;.</p>\n<p>† no interval: one [sided].</p>"));
+}
+
+TEST(Report, ShowsWhichEpochsAreKeptAndWhichFitsOverfit) {
+  RunReport report = example({model("gru", 1.5, 2, 1)}, {"well", "ill"});
+  report.curves.assign(2, {});
+  report.curves[0] = {0, 0, 0, {0.7, 0.5, 0.3}, {0.6, 0.5, 0.6}, 1};
+  report.curves[1] = {0, 0, 1, {0.7, 0.5, 0.3}, {0.6, 0.5, 0.51}, 1};
+  const std::string drawn = loss_charts(report);
+  EXPECT_THAT(drawn, HasSubstr("kept epoch of each fit: 2, 0.5"));
+  EXPECT_THAT(drawn, HasSubstr("1 of 2 fits overfit"));
+  report.curves.erase(report.curves.begin());
+  EXPECT_THAT(loss_charts(report), Not(HasSubstr("overfit")));
 }
 
 TEST(Report, SurvivesModelsThatSayNothing) {

@@ -41,6 +41,36 @@ Series loss_series(const std::string& name, const std::vector<FoldCurve>& curves
   return series;
 }
 
+// The epoch that each fit keeps.
+Series kept_epochs(const std::vector<FoldCurve>& curves) {
+  Series kept{"kept epoch of each fit", {}, {}, {}, {}};
+  kept.points = true;
+  for (const FoldCurve& curve : curves) {
+    if (curve.best_epoch >= curve.validation_loss.size()) continue;
+    kept.x.push_back(static_cast<double>(curve.best_epoch + 1));
+    kept.y.push_back(curve.validation_loss[curve.best_epoch]);
+  }
+  return kept;
+}
+
+// True where the validation loss rose by a twentieth behind the kept epoch, while the training
+// loss went on falling.
+bool overfits(const FoldCurve& curve) {
+  constexpr double kRise = 1.05;
+  if (curve.best_epoch >= curve.validation_loss.size() || curve.train_loss.empty()) return false;
+  return curve.validation_loss.back() > kRise * curve.validation_loss[curve.best_epoch] &&
+         curve.train_loss.back() < curve.train_loss[curve.best_epoch];
+}
+
+std::string overfitting_text(const std::vector<FoldCurve>& curves) {
+  const auto fits = std::ranges::count_if(curves, overfits);
+  if (fits == 0) return {};
+  return paragraph(concat(
+      fits, " of ", plural(curves.size(), "fit"),
+      " overfit behind the epoch that was kept: the validation loss rose by more than 5 % while "
+      "the training loss went on falling. Early stopping kept the model from before."));
+}
+
 // A histogram's outline: share of `values` (within [0, 1]) per bin.
 Series outline(const std::string& name, const std::vector<double>& values, std::size_t bins) {
   std::vector<double> share(bins, 0);
@@ -99,9 +129,11 @@ std::string loss_charts(const RunReport& report) {
              {}};
   mean.series.push_back(loss_series("training", report.curves, &FoldCurve::train_loss));
   mean.series.push_back(loss_series("validation", report.curves, &FoldCurve::validation_loss));
+  mean.series.push_back(kept_epochs(report.curves));
   std::map<std::pair<std::size_t, std::size_t>, std::vector<FoldCurve>> by_fold;
   for (const FoldCurve& curve : report.curves) by_fold[{curve.repeat, curve.fold}].push_back(curve);
-  if (by_fold.size() == 1) return line_chart(mean);
+  const std::string said = overfitting_text(report.curves);
+  if (by_fold.size() == 1) return line_chart(mean) + said;
   Chart folds{"Validation loss of each fold", "epoch", words_of(report.scale).loss, {}};
   for (const auto& [key, curves] : by_fold) {
     if (folds.series.size() == kMostLines) {
@@ -116,7 +148,7 @@ std::string loss_charts(const RunReport& report) {
     series.high.clear();
     folds.series.push_back(std::move(series));
   }
-  return line_chart(mean) + line_chart(folds);
+  return line_chart(mean) + line_chart(folds) + said;
 }
 
 std::string confusion_chart(const RunReport& report) {

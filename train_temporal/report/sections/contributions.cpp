@@ -26,6 +26,7 @@ std::string one_exam(const FrameContributions& exam) {
   if (exam.at.size() > 1) {
     chart.series.push_back({"no effect", {exam.at.front(), exam.at.back()}, {0, 0}, {}, {}, true});
   }
+  chart.above = exam.pictures;
   return html::line_chart(chart);
 }
 

@@ -37,7 +37,7 @@ std::string delong_section(const RunReport& report) {
     rows.back().push_back(ahead ? difference_text(ahead->estimate) : "–");
     rows.back().push_back(ahead ? p_text(ahead->p) : "–");
   }
-  return html::table(header, rows) +
+  return figures_table(header, rows) +
          paragraph(
              "Variances and covariances are those of DeLong, DeLong and Clarke-Pearson (1988), "
              "with the exams of a patient as one cluster (Obuchowski 1997); intervals are normal "
@@ -56,7 +56,7 @@ std::string points_section(const RunReport& report) {
   for (const OperatingFigure& figure : report.operating_points)
     rows.push_back({figure.title, interval_text(figure.estimate),
                     figure.threshold ? threshold_text(*figure.threshold) : "–"});
-  return html::table({"", concat("of ", report.models.front().name), "threshold"}, rows) +
+  return figures_table({"", concat("of ", report.models.front().name), "threshold"}, rows) +
          paragraph(
              "Figures are of all folds together. Predictive values are those of sensitivity and "
              "specificity at the model's threshold where the share of ill is as stated. A "

@@ -35,7 +35,7 @@ std::string result_section(const RunReport& report) {
     }
     rows.push_back(std::move(row));
   }
-  body += html::table(header, rows);
+  body += figures_table(header, rows);
   body += paragraph(concat(
       "Intervals are score intervals by the spread that leaving out each patient in turn shows. ",
       one_part ? "" : words_of(report.scale).about_ranks,
@@ -73,7 +73,7 @@ std::string models_section(const RunReport& report) {
     row.push_back(ahead ? difference_text(ahead->primary()) : "–");
     rows.push_back(std::move(row));
   }
-  return html::table(header, rows) +
+  return figures_table(header, rows) +
          paragraph(
              "Differences are paired: both models on the same patients, each left out of both in "
              "turn. An interval that excludes 0 is a difference that chance among patients does "

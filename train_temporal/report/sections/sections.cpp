@@ -6,20 +6,13 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr const Section* kFigures[] = {&kResultSection,
-                                       &kWarningsSection,
-                                       &kModelsSection,
-                                       &kSurvivalByRiskSection,
-                                       &kSurvivalAtHorizonsSection,
-                                       &kScatterSection,
-                                       &kRankingSection,
-                                       &kDecisionsSection,
-                                       &kCalibrationSection,
-                                       &kOperatingPointsSection,
-                                       &kDeLongSection,
-                                       &kDecisionCurveSection,
-                                       &kSubgroupsSection};
-constexpr const Section* kOfTheModel[] = {&kContributionsSection, &kShiftSection,
+constexpr const Section* kFigures[] = {
+    &kResultSection,         &kWarningsSection,           &kModelsSection,
+    &kSurvivalByRiskSection, &kSurvivalAtHorizonsSection, &kScatterSection,
+    &kRankingSection,        &kDecisionsSection,          &kThresholdSection,
+    &kCalibrationSection,    &kOperatingPointsSection,    &kDeLongSection,
+    &kDecisionCurveSection,  &kSubgroupsSection};
+constexpr const Section* kOfTheModel[] = {&kContributionsSection, &kGallerySection, &kShiftSection,
                                           &kTrainingSection};
 constexpr const Section* kOfTheData[] = {&kDataSection, &kSplitsSection, &kFlowSection,
                                          &kCharacteristicsSection};

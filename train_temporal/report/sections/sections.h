@@ -12,6 +12,7 @@ extern const Section kResultSection, kWarningsSection, kModelsSection;
 extern const Section kScatterSection, kRankingSection, kDecisionsSection, kCalibrationSection;
 extern const Section kSurvivalByRiskSection, kSurvivalAtHorizonsSection;
 extern const Section kOperatingPointsSection, kDeLongSection, kDecisionCurveSection;
+extern const Section kThresholdSection, kGallerySection;
 extern const Section kSubgroupsSection, kContributionsSection, kDataSection, kSplitsSection;
 extern const Section kFlowSection, kCharacteristicsSection, kCovariatesSection;
 extern const Section kTrainingSection, kShiftSection;

@@ -102,10 +102,10 @@ std::string counts_table(const RunReport& report, const SubgroupColumn& column) 
     rows.back().resize(header.size() - 1, "–");
     rows.back().push_back(ahead_text(report, group));
   }
-  return html::table(header, rows);
+  return figures_table(header, rows);
 }
 
-std::string figures_table(const RunReport& report, const SubgroupColumn& column) {
+std::string figures_by_value(const RunReport& report, const SubgroupColumn& column) {
   std::vector<std::string> header = {""};
   for (const Subgroup& group : column.groups) header.push_back(group.value);
   std::vector<std::vector<std::string>> rows;
@@ -116,7 +116,7 @@ std::string figures_table(const RunReport& report, const SubgroupColumn& column)
       rows.back().push_back(group.summary.empty() ? "–"
                                                   : interval_text(group.summary[m].primary()));
   }
-  return html::table(header, rows);
+  return figures_table(header, rows);
 }
 
 // Names what is too small for any interval of the main figure.
@@ -134,7 +134,7 @@ std::string small_groups(const RunReport& report, const SubgroupColumn& column) 
 }
 
 std::string subgroup_section(const RunReport& report, const SubgroupColumn& column) {
-  std::string body = counts_table(report, column) + figures_table(report, column);
+  std::string body = counts_table(report, column) + figures_by_value(report, column);
   if (const std::string small = small_groups(report, column); !small.empty())
     body += paragraph(small);
   if (column.without_value > 0)

@@ -3,12 +3,16 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cache/read/reader.h"
 #include "common/charts/html.h"
 
-namespace coldframe::cache::tool {
+namespace coldframe::cache {
+
+// Bytes of JPEG in a page where nobody says how many.
+inline constexpr std::uint64_t kMostPictureBytes = 4u << 20;
 
 // Hands out the thumbnails of exam after exam, until they would be too many for a page.
 class Pictures {
@@ -18,11 +22,13 @@ class Pictures {
 
   // One for each of `frames`; empty when the exam has none, or they do not fit any more.
   std::vector<html::Picture> of(std::size_t exam, const std::vector<std::size_t>& frames);
+  // One for each frame that is there.
+  std::vector<html::Picture> of(std::size_t exam);
 
   bool wanted() const { return most_ > 0; }
   bool is_full() const { return left_out_ > 0; }
-  // A paragraph on what is in the page.
-  std::string note() const;
+  // A paragraph on what is in the page. `first`: whose pictures, where not all fit.
+  std::string note(std::string_view first) const;
 
  private:
   const CacheReader& cache_;
@@ -30,4 +36,4 @@ class Pictures {
   std::size_t left_out_ = 0;
 };
 
-}  // namespace coldframe::cache::tool
+}  // namespace coldframe::cache

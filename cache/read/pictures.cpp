@@ -1,10 +1,10 @@
-#include "cache/tool/report/pictures.h"
+#include "cache/read/pictures.h"
 
 #include <cmath>
 
 #include "common/text/text.h"
 
-namespace coldframe::cache::tool {
+namespace coldframe::cache {
 namespace {
 
 constexpr std::string_view kJpegStart = "\xff\xd8\xff";
@@ -18,6 +18,7 @@ std::vector<html::Picture> Pictures::of(std::size_t exam, const std::vector<std:
   if (!wanted()) return {};
   const std::vector<std::string> files = cache_.thumbnails(exam);
   const ExamInfo& info = cache_.exams()[exam];
+  if (files.size() != info.frames()) return {};
   std::vector<html::Picture> pictures;
   std::uint64_t bytes = 0;
   for (const std::size_t frame : frames) {
@@ -36,7 +37,15 @@ std::vector<html::Picture> Pictures::of(std::size_t exam, const std::vector<std:
   return pictures;
 }
 
-std::string Pictures::note() const {
+std::vector<html::Picture> Pictures::of(std::size_t exam) {
+  const std::vector<std::uint8_t>& present = cache_.exams()[exam].present;
+  std::vector<std::size_t> frames;
+  for (std::size_t t = 0; t < present.size(); ++t)
+    if (present[t] != 0) frames.push_back(t);
+  return of(exam, frames);
+}
+
+std::string Pictures::note(std::string_view first) const {
   if (bytes_ == 0 && left_out_ == 0) return "";
   return concat(
       "<p>The small pictures are the frames as the backbone saw them, after mask and crop, ",
@@ -45,9 +54,8 @@ std::string Pictures::note() const {
       "leaves them out.",
       left_out_ == 0 ? ""
                      : concat(" Some exams are shown without: at most ", human_bytes(most_),
-                              " of pictures go into this page (--most-pictures), those of the "
-                              "exams frame by frame and of odd exams first."),
+                              " of pictures go into this page, ", first, " first."),
       "</p>\n");
 }
 
-}  // namespace coldframe::cache::tool
+}  // namespace coldframe::cache

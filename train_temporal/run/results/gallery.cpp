@@ -1,0 +1,70 @@
+#include "train_temporal/run/results/gallery.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "common/text/text.h"
+#include "train_temporal/tasks/task_kind.h"
+
+namespace coldframe::temporal {
+namespace {
+
+HeldOutExams::Exam one_exam(const PredictionTable& table, std::size_t row, const std::string& id) {
+  const Target& target = table.targets.front();
+  const PredictionTable::OfTarget& of = table.of.front();
+  const auto scores = table.scores(0, row);
+  const double label = of.label[row];
+  HeldOutExams::Exam exam{id, target.kind().label_text(target, label), "", table.rows[row].fold};
+  if (target.has_classes()) {
+    const auto decided = static_cast<std::size_t>(of.decision[row]);
+    exam.decision = target.classes[decided];
+    exam.output = scores[target.binary() ? 1 : decided];
+    exam.error = 1 - scores[static_cast<std::size_t>(label)];
+  } else {
+    exam.output = scores.front();
+    exam.error = std::abs(scores.front() - label);
+  }
+  return exam;
+}
+
+void add_pictures(HeldOutExams& held_out, const std::vector<std::size_t>& exams,
+                  cache::Pictures& pictures) {
+  if (!pictures.wanted()) return;
+  std::vector<std::size_t> order(exams.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater<>{},
+                           [&](std::size_t i) { return held_out.exams[i].error; });
+  for (const std::size_t i : order) {
+    held_out.exams[i].pictures = pictures.of(exams[i]);
+    if (pictures.is_full()) break;
+  }
+  held_out.picture_note = pictures.note("those of example exams and of the largest errors");
+}
+
+}  // namespace
+
+HeldOutExams held_out_exams(const ModelPredictions& main, const Cohort& cohort,
+                            cache::Pictures& pictures) {
+  const PredictionTable& table = main.held_out;
+  const Target& target = table.targets.front();
+  HeldOutExams held_out;
+  if (table.per_frame() || target.is_survival() || table.rows.empty()) return held_out;
+  held_out.output_name = target.binary()        ? concat("P(", target.classes[1], ")")
+                         : target.has_classes() ? "P(decision)"
+                                                : "predicted";
+  held_out.error_name = target.has_classes() ? "1 − P(truth)" : "error";
+  std::vector<std::size_t> exams;
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    if (table.rows[row].repeat != table.rows.front().repeat ||
+        std::isnan(table.of.front().label[row]))
+      continue;
+    exams.push_back(table.rows[row].exam);
+    held_out.exams.push_back(one_exam(table, row, cohort.exams()[exams.back()].id));
+  }
+  add_pictures(held_out, exams, pictures);
+  return held_out;
+}
+
+}  // namespace coldframe::temporal
