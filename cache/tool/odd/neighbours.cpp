@@ -96,9 +96,11 @@ void find_copies(const Examined& examined, OddityFinder& finder) {
     if (nearest.cosine < kAlike || (patient == of_other && !patient.empty()) ||
         finder.has("features of another exam", exam))
       continue;
-    finder.note("nearly the features of another patient", exam,
-                concat("nearly the features of ", exams[other].id, ", of another patient (cosine ",
-                       fixed(nearest.cosine, 5), ")"));
+    const bool known = !patient.empty() && !of_other.empty();
+    finder.note(
+        "nearly the features of another exam", exam,
+        concat("nearly the features of ", exams[other].id, known ? ", of another patient" : "",
+               " (cosine ", fixed(nearest.cosine, 5), ")"));
   }
 }
 
