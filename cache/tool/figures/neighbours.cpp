@@ -10,7 +10,8 @@
 namespace coldframe::cache::tool {
 namespace {
 
-constexpr std::size_t kBlock = 512;  // rows per product of matrices
+constexpr std::size_t kBlock = 512;     // rows per product of matrices
+constexpr std::size_t kSampled = 4096;  // rows that the axes are of
 
 float dot(std::span<const float> a, std::span<const float> b) {
   float sums[8] = {};
@@ -80,7 +81,7 @@ void compare_all(const Matrix& rows, const Visit& visit) {
 template <typename Visit>
 void compare_along_axes(const Matrix& rows, const Visit& visit) {
   Matrix sample{0, rows.columns, {}};
-  for (const std::size_t i : evenly_spaced(rows.rows, kMostExhaustive)) sample.add_row(rows.row(i));
+  for (const std::size_t i : evenly_spaced(rows.rows, kSampled)) sample.add_row(rows.row(i));
   const Matrix along = products(principal_axes(sample, kSortedAxes).axes, rows);  // [axes, N]
   std::vector<std::size_t> order(rows.rows);
   for (std::size_t axis = 0; axis < along.rows; ++axis) {

@@ -46,7 +46,7 @@ struct Pair {
 // All pairs are compared up to kMostExhaustive exams. Above that, exams are sorted along each of 16
 // principal axes and each is compared with the kWindow behind it (the sorted neighbourhood of
 // Hernández & Stolfo 1995), which finds near-duplicates, since they lie together along every axis.
-inline constexpr std::size_t kMostExhaustive = 4096, kWindow = 24, kSortedAxes = 16;
+inline constexpr std::size_t kMostExhaustive = 16384, kWindow = 24, kSortedAxes = 16;
 
 // For each row those nearest to it that are found among these pairs, the nearest first, at most
 // kNeighbours.

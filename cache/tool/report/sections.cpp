@@ -38,6 +38,18 @@ std::string distribution(const std::string& title, const std::string& unit,
   return html::histogram(title, unit, counted, values);
 }
 
+// Without the few that would leave no room for the others.
+std::string norms_histogram(const std::vector<double>& norms, double p99) {
+  const double most = 3 * p99;
+  std::vector<double> shown;
+  std::ranges::copy_if(norms, std::back_inserter(shown), [&](double norm) { return norm <= most; });
+  const std::size_t beyond = norms.size() - shown.size();
+  return html::histogram(
+      concat("Norms of the features",
+             beyond == 0 ? "" : concat(", without ", beyond, " above ", html::number_text(most))),
+      "Euclidean norm", "frames", shown);
+}
+
 std::string time_distribution(const std::string& title, const std::string& of,
                               std::vector<double> seconds) {
   if (seconds.empty()) return {};
@@ -84,8 +96,7 @@ std::string features_section(const ReportData& data) {
   const Json& view = data.statistics;
   if (view["norm"].is_null()) return paragraph("There are no features.");
   const auto fixed_of = [](const Json& value) { return fixed(value.get<double>(), 3); };
-  std::string html =
-      html::histogram("Norms of the features", "Euclidean norm", "frames", data.norms);
+  std::string html = norms_histogram(data.norms, view["norm"]["p99"].get<double>());
   html += html::key_values(
       {{"norms", all_quantiles(view["norm"])},
        {"values", concat("mean ", fixed_of(view["values"]["mean"]), ", standard deviation ",

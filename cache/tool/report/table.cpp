@@ -159,7 +159,11 @@ std::string table_section(const CacheReader& cache, const ReportData& data, Pict
   add_sheets(cache, data.odd, pictures, table);
   return concat(
       "<p>Norm: the median over the frames. Distance: the mean one between the mean features of "
-      "the exam and of its 5 nearest exams. A click on a name shows the exam.",
+      "the exam and of its 5 nearest exams",
+      data.means.exams.size() > kMostExhaustive
+          ? ", of those that lie near it along a principal axis"
+          : "",
+      ". A click on a name shows the exam.",
       columns.size() < all ? concat(" The first ", columns.size(), " of ", all, " columns.") : "",
       "</p>\n", table.html("oddness"));
 }

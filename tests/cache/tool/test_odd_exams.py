@@ -224,3 +224,4 @@ def test_the_oddest_come_first_and_the_map_has_every_outlier(odd):
     assert len(places) == sum(value > 0 for value in columns["oddness"]) and oddness == sorted(oddness, reverse=True)
     rings = {int(row) for row in re.findall(r'<a href="#exams-(\d+)"><circle class="dot ring"', page.text)}
     assert {PLACES[loud], PLACES[elsewhere]} <= rings
+    assert re.search(r">Norms of the features, without \d+ above", page.text), "outliers leave room for the others"
