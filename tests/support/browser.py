@@ -6,16 +6,19 @@ import json
 import os
 import select
 import subprocess
+import tempfile
 import time
 
 PATIENCE = 60  # seconds for one answer
 
 
 class Browser:
-    def __init__(self, folder, width=1100, height=900):
+    def __init__(self, width=1100, height=900):
+        # Its processes may write into it for a moment after the first of them has ended.
+        self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         commands, answers = os.pipe(), os.pipe()
         # Chromium reads file descriptor 3 and writes 4; it reaches no host.
-        words = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", f"--user-data-dir={folder}",
+        words = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", f"--user-data-dir={self.folder.name}",
                  "--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking", "--disable-component-update", "--no-first-run",
                  f"--window-size={width},{height}"]
         self.process = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{commands[0]} 4>&{answers[1]}', "bash", *words],
@@ -34,6 +37,7 @@ class Browser:
         self.process.wait()
         os.close(self.commands)
         os.close(self.answers)
+        self.folder.cleanup()
 
     def __enter__(self):
         return self

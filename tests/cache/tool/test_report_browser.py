@@ -1,7 +1,5 @@
 """The page of `report` in a browser: it asks for nothing, and its table sorts, filters, searches and shows exams."""
 import base64
-import pathlib
-import tempfile
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ EVIL = "<img src=http://127.0.0.1:9/x onerror=\"document.title='run'\">"
 
 @pytest.fixture(scope="module")
 def browser():
-    with tempfile.TemporaryDirectory() as folder, Browser(pathlib.Path(folder)) as one:
+    with Browser() as one:
         yield one
 
 

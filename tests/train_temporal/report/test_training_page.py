@@ -1,9 +1,7 @@
 """The training report in a browser: its threshold moves, its held-out exams sort and show their frames."""
 import csv
 import json
-import pathlib
 import subprocess
-import tempfile
 
 import numpy as np
 import pytest
@@ -36,7 +34,7 @@ def predictions(run):
 
 @pytest.fixture(scope="module")
 def page(run):
-    with tempfile.TemporaryDirectory() as folder, Browser(pathlib.Path(folder)) as browser:
+    with Browser() as browser:
         browser.size(1100, 900)
         browser.open(run / "report.html")
         assert browser.complaints() == ([], set())
