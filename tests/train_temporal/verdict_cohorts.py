@@ -191,12 +191,12 @@ def cohort_cache(folder, name, count, seed):
     return make_cache(folder, exams, features, name=f"{name.replace(' ', '-')}-{seed}.cache")
 
 
-def verdict_of(folder, name, count=240, seed=0, controls=None, epochs=40):
+def verdict_of(folder, name, count=240, seed=0, controls=None, epochs=40, fits=1):
     """What train says of the cohort: read_verdict() and the lines."""
     cache = cohort_cache(folder, name, count, seed)
     done = coldframe("train", "--cache", cache, "--target", "label", "--out", folder / f"{cache.stem}-run", "--json",
                      "--quiet", "--folds", 3, "--epochs", epochs, "--patience", 10, "--hidden", 24, "--lr", 0.005,
-                     "--bootstrap", 10, "--seed", seed, "--compare", controls or COHORTS[name][1])
+                     "--bootstrap", 10, "--seed", seed, "--seeds", fits, "--compare", controls or COHORTS[name][1])
     assert done.returncode == 0, done.stderr
     lines = json.loads(done.stdout)["verdict"]
     return read_verdict(lines), lines

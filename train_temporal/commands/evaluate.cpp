@@ -47,10 +47,11 @@ ModelPredictions apply(Ensemble& ensemble, const std::string& name, const Datase
   ModelPredictions model{name, frame_of(ensemble), table_of(cohort), {}, {}, {}};
   const std::vector<std::size_t> exams = cohort.labeled();
   add_rows(model.held_out, cohort.exams(), exams, &cohort.targets);
-  const auto scores = ensemble.scores(dataset, exams);
+  auto scores = ensemble.scores(dataset, exams);
   for (std::size_t t = 0; t < scores.size(); ++t)
-    add_scores(model.held_out, t, scores[t],
+    add_scores(model.held_out, t, mean_scores(scores[t]),
                asked.questions.threshold.value_or(ensemble.threshold(t)));
+  if (ensemble.size() > 1) model.fits = std::move(scores);
   return model;
 }
 

@@ -156,6 +156,8 @@ std::string statistics_paragraph(const Json& config, const Json& result) {
   if (chose("threshold")) text += "The threshold of decisions was chosen there, too. ";
   text += concat("Intervals are of ", exact(100 * interval.at("level").get<double>()),
                  " %: ", word_of(interval.at("method")), ".");
+  if (config.at("seeds") > 1 || config.at("repeats") > 1)
+    text += " Those of differences between models include the spread between fits.";
   const Json models = result.value("models", Json::array());
   if (std::ranges::any_of(models, [](const Json& model) { return model.contains("delong"); }))
     text += " AUROCs of two models were also compared as DeLong et al. (1988) did.";

@@ -48,6 +48,8 @@ struct ModelResult {
   // empty where it always did.
   std::vector<std::vector<std::string>> families = {};
   std::vector<FoldScores> folds = {};
+  // [fit] the same exams by each of several fits alone, of which `folds` are the average.
+  std::vector<std::vector<FoldScores>> fits = {};
   std::vector<MetricSummary> summary = {};
   std::vector<PairedDifference> difference = {};  // main model − this one; empty for the main model
   // Binary targets have these: the AUROC that the summary has first, and main model − this one.

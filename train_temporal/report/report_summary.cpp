@@ -1,9 +1,11 @@
 // The run's figures for programs (summary.json) and for the terminal.
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "common/text/table.h"
 #include "common/text/text.h"
+#include "train_temporal/metrics/intervals/fit_spread.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/sections.h"
@@ -13,13 +15,13 @@ namespace {
 
 Json to_json(const FoldChoice& choice) {
   return {{"repeat", choice.repeat},
-          {"fold", choice.fold},
-          {"train", {{"exams", choice.train_exams}, {"patients", choice.train_patients}}},
-          {"validation",
-           {{"exams", choice.validation_exams}, {"patients", choice.validation_patients}}},
-          {"test", {{"exams", choice.test_exams}, {"patients", choice.test_patients}}},
-          {"temperature", json_number(choice.temperature)},
-          {"threshold", json_number(choice.threshold)}};
+               {"fold", choice.fold},
+               {"train", {{"exams", choice.train_exams}, {"patients", choice.train_patients}}},
+               {"validation",
+                {{"exams", choice.validation_exams}, {"patients", choice.validation_patients}}},
+               {"test", {{"exams", choice.test_exams}, {"patients", choice.test_patients}}},
+               {"temperature", json_number(choice.temperature)},
+               {"threshold", json_number(choice.threshold)}};
 }
 
 // True when both hold the same held-out exams in the same folds, so that they can be paired.
@@ -48,6 +50,7 @@ Json to_json(const Estimate& estimate) {
   if (estimate.value.defined() && !estimate.low.defined()) {
     json["no_interval"] = estimate.low.undefined;
   }
+  if (!std::isnan(estimate.error_of_fits)) json["error_of_fits"] = estimate.error_of_fits;
   return json;
 }
 
@@ -84,13 +87,19 @@ Json to_json(const ModelResult& model) {
 std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, double level,
                                          const std::function<void()>& done) {
   std::vector<MetricTable> tables;
+  std::vector<MetricOfFits> main, own;
   for (ModelResult& model : models) {
     if (!same_exams(models.front(), model)) {
       throw std::logic_error("models to be compared hold out different exams");
     }
     tables.push_back(leave_out_patients(model.folds, level));
     model.summary = summarize(tables.back());
-    if (tables.size() > 1) model.difference = paired_differences(tables.front(), tables.back());
+    own = figures_of_fits(tables.back(), model.folds, model.fits);
+    if (tables.size() == 1) main = own;
+    if (tables.size() > 1) {
+      model.difference = paired_differences(tables.front(), tables.back());
+      include_fits(model.difference, main, own, level);
+    }
     if (done) done();
   }
   add_delong(models, level);

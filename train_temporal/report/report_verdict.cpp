@@ -172,7 +172,19 @@ struct Control {
   Estimate figure, ahead;
   Comparison main_is = Comparison::kUndecided;
   std::string found = {};  // what `summary` took
+  bool between_runs = false;
+
+  // True where something is claimed, and nothing is known of how fits differ. Of two finished runs
+  // it is claimed of these as they are.
+  bool is_of_one_seed() const {
+    return main_is != Comparison::kUndecided && !between_runs && std::isnan(ahead.error_of_fits);
+  }
 };
+
+constexpr const char* kOneSeed = "; of one seed";
+constexpr const char* kMoreSeeds =
+    "The intervals of one seed do not know how much fits differ by chance: before you claim what "
+    "is of one seed, repeat with --seeds 3.";
 
 Words words_for(const RunReport& report) {
   const bool covariates = !report.covariates.empty();
@@ -198,7 +210,7 @@ std::vector<Control> controls_of(const Claim& claim, const RunReport& report) {
     const PairedDifference* ahead = find_difference(model, main_metric(report.scale));
     if (figure == nullptr || ahead == nullptr || !ahead->primary().value.defined()) continue;
     controls.push_back({model.name, figure->primary(), ahead->primary(), compare(ahead->primary()),
-                        found_text(model)});
+                        found_text(model), !report.against.empty()});
     if (!is_beginning) break;
   }
   return controls;
@@ -212,7 +224,8 @@ Words words_for(const Claim& claim, const Control& control, Words words) {
   words.emplace_back("what", lower(what.substr(0, 1)) + what.substr(what.empty() ? 0 : 1));
   words.emplace_back("figures",
                      concat(filled(claim.figures, words), " ", interval_text(control.figure),
-                            ", difference ", difference_text(control.ahead), control.found));
+                            ", difference ", difference_text(control.ahead), control.found,
+                            control.is_of_one_seed() ? kOneSeed : ""));
   return words;
 }
 
@@ -239,6 +252,7 @@ std::vector<std::string> verdict(const RunReport& report) {
   if (report.models.empty()) return {};
   std::vector<std::string> lines = {about_the_model(report)}, unexamined;
   const bool learnt = has_learnt(report);
+  bool of_one_seed = false;
   const Words common = words_for(report);
   for (const Claim& claim : claims()) {
     const bool arises = claim.arises != nullptr && claim.arises(report);
@@ -246,14 +260,18 @@ std::vector<std::string> verdict(const RunReport& report) {
     const std::vector<Control> controls = controls_of(claim, report);
     for (const Control& control : controls) {
       const bool worse = control.main_is == Comparison::kWorse;
-      if (learnt || claim.said == Said::kAlways || (claim.said == Said::kIfLearntOrWorse && worse))
-        lines.insert(
-            worse && claim.worse_leads ? lines.begin() : lines.end(),
-            filled(sentence_of(claim, control, report, learnt), words_for(claim, control, common)));
+      const bool said =
+          learnt || claim.said == Said::kAlways || (claim.said == Said::kIfLearntOrWorse && worse);
+      if (!said) continue;
+      lines.insert(
+          worse && claim.worse_leads ? lines.begin() : lines.end(),
+          filled(sentence_of(claim, control, report, learnt), words_for(claim, control, common)));
+      of_one_seed = of_one_seed || control.is_of_one_seed();
     }
     if (controls.empty() && arises && report.models.front().name != claim.control)
       unexamined.push_back(filled(claim.unexamined, common));
   }
+  if (of_one_seed) lines.emplace_back(kMoreSeeds);
   if (!unexamined.empty() && report.against.empty())
     lines.push_back(concat("Not examined: whether ", join(unexamined, " and "), " carry what ",
                            report.models.front().name, " found; train --compare does that."));

@@ -170,6 +170,15 @@ void add_scores(PredictionTable& table, std::size_t target, std::span<const doub
   of.threshold.resize(of.decision.size(), threshold);
 }
 
+PredictionTable rescored(PredictionTable table, std::size_t target, std::vector<double> scores) {
+  PredictionTable::OfTarget& of = table.of[target];
+  of.scores = std::move(scores);
+  for (std::size_t row = 0; row < of.decision.size(); ++row)
+    of.decision[row] =
+        decide(table.targets[target], table.scores(target, row), of.threshold[row]).front();
+  return table;
+}
+
 PredictionTable rows_at(const PredictionTable& table, std::span<const std::size_t> rows) {
   PredictionTable taken{table.held_out, table.targets, table.exams, {}, {}};
   taken.of.resize(table.targets.size());

@@ -71,6 +71,10 @@ void add_rows(PredictionTable& table, std::span<const cache::ExamInfo> all,
 void add_scores(PredictionTable& table, std::size_t target, std::span<const double> scores,
                 double threshold);
 
+// The table with other scores [rows, Target::scores()] of a target, and decisions of these at the
+// same thresholds.
+PredictionTable rescored(PredictionTable table, std::size_t target, std::vector<double> scores);
+
 // The rows in this order.
 PredictionTable rows_at(const PredictionTable& table, std::span<const std::size_t> rows);
 

@@ -67,6 +67,46 @@ TEST(Verdict, FindsThatRanksWereLearntWhereNumbersAreExtreme) {
   EXPECT_THAT(verdict(report)[0], Not(HasSubstr("nothing shows")));
 }
 
+// What several fits of a fold alone say, by their skills.
+std::vector<std::vector<FoldScores>> fits(const std::vector<double>& skills) {
+  std::vector<std::vector<FoldScores>> all;
+  for (const double skill : skills) all.push_back(model("", skill).folds);
+  return all;
+}
+
+TEST(Verdict, SaysOfClaimsThatTheyAreOfOneSeed) {
+  const std::string said = join(
+      verdict(example({model("gru", 1.6), model("shuffled", 0.2), model("mean", 1.4)}, {"0", "1"})),
+      "\n");
+  EXPECT_THAT(said, HasSubstr("The order of frames carries part of what gru found"));
+  EXPECT_THAT(said, HasSubstr("; of one seed)"));
+  EXPECT_THAT(said, HasSubstr("repeat with --seeds 3"));
+  const std::string undecided =
+      join(verdict(example({model("gru", 1.6), model("mean", 1.3, 2, 5, 2)}, {"0", "1"})), "\n");
+  EXPECT_THAT(undecided, HasSubstr("is undecided"));
+  EXPECT_THAT(undecided, Not(HasSubstr("seed")));
+}
+
+TEST(Verdict, ClaimsWhatSeedsAgreeOn) {
+  std::vector<ModelResult> models = {model("gru", 1.6), model("shuffled", 0.2)};
+  models[0].fits = fits({1.5, 1.6, 1.7});
+  models[1].fits = fits({0.2, 0.2, 0.3});
+  const std::string said = join(verdict(example(models, {"0", "1"})), "\n");
+  EXPECT_THAT(said, HasSubstr("The order of frames carries part of what gru found"));
+  EXPECT_THAT(said, Not(HasSubstr("of one seed")));
+}
+
+TEST(Verdict, ClaimsNothingThatSeedsDisagreeOn) {
+  std::vector<ModelResult> models = {model("gru", 1.6), model("shuffled", 0.6)};
+  models[0].fits = fits({0.2, 0.9, 3.0});
+  models[1].fits = fits({1.5, 0.6, 0.1});
+  const RunReport report = example(models, {"0", "1"});
+  EXPECT_THAT(join(verdict(report), "\n"), HasSubstr("Whether the order of frames carries part"));
+  EXPECT_GT(metrics_json(report)["models"][1]["first_model_minus_this"]["auroc"]["mean_over_folds"]
+                                ["error_of_fits"],
+            0.05);
+}
+
 TEST(Groups, MakeIntervalsThatKnowThatTheyDiffer) {
   std::vector<ModelResult> models = {model("gru", 2.0, 2, 3), model("shuffled", 0.2, 2, 3)};
   for (double& p : models[0].folds[2].exams.probability) p = 1 - p;  // one group is the other way

@@ -28,6 +28,9 @@ struct Estimate {
   // The same at kClaimLevel; NaN where nothing bounds the value.
   double claim_low = std::numeric_limits<double>::quiet_NaN();
   double claim_high = std::numeric_limits<double>::quiet_NaN();
+  // Of differences, see fit_spread.h: the standard error by which fits differ beside patients; NaN
+  // where there is one fit.
+  double error_of_fits = std::numeric_limits<double>::quiet_NaN();
 };
 
 struct MetricSummary {

@@ -77,7 +77,7 @@ std::string models_section(const RunReport& report) {
          paragraph(
              "Differences are paired: both models on the same patients, each left out of both in "
              "turn. An interval that excludes 0 is a difference that chance among patients does "
-             "not explain.") +
+             "not explain, nor, where there are several seeds or repeats, chance among fits.") +
          families_table(report) + model_roc_chart(report);
 }
 

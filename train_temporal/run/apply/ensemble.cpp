@@ -206,20 +206,23 @@ Residence Ensemble::residence_of(const cache::CacheReader& cache,
   return placement.where;
 }
 
-std::vector<std::vector<double>> Ensemble::scores(const Dataset& dataset,
-                                                  const std::vector<std::size_t>& exams) {
-  std::vector<std::vector<double>> mean(targets().size());
+std::vector<std::vector<std::vector<double>>> Ensemble::scores(
+    const Dataset& dataset, const std::vector<std::size_t>& exams) {
+  std::vector<std::vector<std::vector<double>>> all(targets().size());
   ThreadTeam team(static_cast<std::size_t>(torch::get_num_threads()));
   for (TrainedModel& trained : models_) {
     const auto outputs = outputs_of(trained, dataset, exams, team);
-    for (std::size_t t = 0; t < mean.size(); ++t) {
-      const auto scores = scores_of(trained.card, t, outputs);
-      mean[t].resize(scores.size());
-      for (std::size_t i = 0; i < scores.size(); ++i) {
-        mean[t][i] += scores[i] / static_cast<double>(models_.size());
-      }
-    }
+    for (std::size_t t = 0; t < all.size(); ++t)
+      all[t].push_back(scores_of(trained.card, t, outputs));
   }
+  return all;
+}
+
+std::vector<double> mean_scores(const std::vector<std::vector<double>>& scores) {
+  std::vector<double> mean(scores.front().size());
+  for (const std::vector<double>& one : scores)
+    for (std::size_t i = 0; i < mean.size(); ++i)
+      mean[i] += one[i] / static_cast<double>(scores.size());
   return mean;
 }
 
@@ -230,7 +233,7 @@ PredictionTable Ensemble::predict(const cache::CacheReader& cache, const Dataset
   add_rows(table, cache.exams(), exams, nullptr);
   const auto of_targets = scores(dataset, exams);
   for (std::size_t t = 0; t < of_targets.size(); ++t)
-    add_scores(table, t, of_targets[t], threshold(t));
+    add_scores(table, t, mean_scores(of_targets[t]), threshold(t));
   return table;
 }
 

@@ -50,10 +50,10 @@ class Ensemble {
   // calls take_covariates(). The cache is arranged already.
   Dataset load(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
                const torch::Device& device);
-  // The scores [n, Target::scores()] of each target for the exams given by index, or for their
-  // present frames: each model's as its own Readout has them, averaged.
-  std::vector<std::vector<double>> scores(const Dataset& dataset,
-                                          const std::vector<std::size_t>& exams);
+  // Of each target by every model, as its own Readout has them, the scores [n, Target::scores()] of
+  // the exams given by index, or of their present frames: [target][model].
+  std::vector<std::vector<std::vector<double>>> scores(const Dataset& dataset,
+                                                       const std::vector<std::size_t>& exams);
   // The same as a table without labels.
   PredictionTable predict(const cache::CacheReader& cache, const Dataset& dataset,
                           const std::vector<std::size_t>& exams);
@@ -66,6 +66,8 @@ class Ensemble {
   std::size_t described_ = 0;
   std::filesystem::path labels_;
 };
+
+std::vector<double> mean_scores(const std::vector<std::vector<double>>& scores);  // over models
 
 std::vector<std::size_t> exams_with_frames(const cache::CacheReader& cache);
 

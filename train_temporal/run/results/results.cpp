@@ -22,6 +22,10 @@ void add_share(std::vector<double>& sum, const std::vector<double>& values, doub
   for (std::size_t i = 0; i < values.size(); ++i) sum[i] += share * values[i];
 }
 
+void append(std::vector<double>& to, const std::vector<double>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
 // n − 1; empty with one seed.
 std::vector<double> deviations(const std::vector<std::vector<double>>& seeds,
                                const std::vector<double>& mean) {
@@ -81,7 +85,9 @@ FoldReadout add_target(ModelPredictions& model, std::span<const FinishedFit> see
         labelled(labels, split.validation, own(fit.record.validation_logits), outputs));
     validation_scores.push_back(scores_of(labels, reading, own(fit.record.validation_logits)));
     add_share(validation_mean, validation_scores.back(), share);
-    add_share(test_mean, scores_of(labels, reading, own(fit.record.test_logits)), share);
+    const std::vector<double> scores = scores_of(labels, reading, own(fit.record.test_logits));
+    add_share(test_mean, scores, share);
+    if (seeds.size() > 1) append(model.fits[t][result.seeds.size()], scores);
     result.seeds.push_back(reading);
     const auto& families = fit.record.families;
     result.families.push_back(
@@ -101,6 +107,8 @@ FoldReadout add_target(ModelPredictions& model, std::span<const FinishedFit> see
 void add_fold(ModelPredictions& model, std::span<const FinishedFit> seeds, const Cohort& cohort,
               std::optional<double> threshold) {
   const Split& split = *seeds.front().split;
+  if (seeds.size() > 1)
+    model.fits.resize(cohort.targets.size(), std::vector<std::vector<double>>(seeds.size()));
   model.splits.push_back(&split);
   add_rows(model.held_out, cohort.exams(), split.test, &cohort.targets, split.repeat, split.fold);
   add_rows(model.validation, cohort.exams(), split.validation, &cohort.targets, split.repeat,
@@ -143,6 +151,10 @@ void add_model(RunReport& report, const ModelPredictions& model, std::size_t tar
   result.learns_order = known != nullptr && known->learns_order();
   result.frame = model.frame;
   result.folds = labelled_folds(model.held_out, target, asked.unit);
+  if (!model.fits.empty())
+    for (const std::vector<double>& scores : model.fits[target])
+      result.fits.push_back(
+          labelled_folds(rescored(model.held_out, target, scores), target, asked.unit));
   for (const auto& readouts : model.readouts) result.families.push_back(readouts[target].families);
   const auto none = [](const auto& fold) {
     return std::ranges::all_of(fold, [](const std::string& one) { return one == kNoFamily; });

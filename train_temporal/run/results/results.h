@@ -29,6 +29,8 @@ struct ModelPredictions {
   PredictionTable held_out, validation;
   std::vector<const Split*> splits;
   std::vector<std::vector<FoldReadout>> readouts;  // [split][target]
+  // [target][fit] the scores of `held_out` by each of several fits alone; empty: there is one.
+  std::vector<std::vector<std::vector<double>>> fits = {};
 };
 
 // Fits come as run_fits() orders them: `seeds` of a fold in a row. Seeds are averaged; validation
