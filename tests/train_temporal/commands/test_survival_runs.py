@@ -62,6 +62,18 @@ def value(model, name):
     return figure[figure["primary"]]["value"]
 
 
+@pytest.mark.parametrize("task", ["cox", "hazards"])
+def test_by_default_fits_take_the_summary_that_tells_the_time(cache, tmp_path, task):
+    out = tmp_path / "run"
+    summary, table, _ = train(cache, out, "days:died", "--task", task, "--inputs", "auto", "--epochs", 2, "--folds", 2)
+    main = summary["models"][0]
+    assert all("none" not in fold for fold in main["families"]) and value(main, "harrell_c") > 0.8
+    done = coldframe("predict", "--run", out, "--cache", cache, "--out", tmp_path / "new.csv")
+    assert done.returncode == 0, done.stderr
+    both = table.merge(pd.read_csv(tmp_path / "new.csv"), on="exam")
+    assert np.corrcoef(both.risk_x.rank(), both.risk_y.rank())[0, 1] > 0.9
+
+
 @pytest.fixture(scope="module", params=["cox", "hazards"])
 def run(request, cache, tmp_path_factory):
     out = tmp_path_factory.mktemp(request.param) / "run"

@@ -100,20 +100,39 @@ def test_the_python_module_predicts_the_same(taken, tmp_path):
         assert found["1"] == pytest.approx(expected, abs=1e-5)
 
 
+def signs(random, label):
+    """Whether two features have the same sign: no line through summaries of each tells."""
+    first = random.choice([-1, 1])
+    return 0.1 * random.normal(size=(6, 4)) + np.array([first, first if label else -first, 0, 0])
+
+
+def small_change(random, label):
+    """A feature rises a little, or falls, from a level that differs much more: a line tells all, a GRU sees the level."""
+    values = random.normal(size=(6, 4))
+    values[:, 0] = 30 * random.normal() + np.linspace(-1, 1, 6) * (1 if label else -1)
+    return values
+
+
 @pytest.mark.parametrize("more", [["--covariates-at", "frames", "--covariates", "age"], ["--time", "on"],
                                   ["--model", "bigru"]])
 def test_fits_that_chose_differently_are_one_run(tmp_path, more):
-    exams, features = [], []
-    for number, (patient, _, label, values, times) in enumerate(change_cohorts.made("level", 2, False)[:80]):
-        entry = exam(number, len(values), label, patient=f"P{patient}", time_s=[float(t) for t in times],
-                     present=[1] * len(values))
-        entry["columns"]["age"] = str(40 + number % 7)
-        exams.append(entry)
-        features.append(values)
+    """Each site is of one kind, and each fold is fitted on the other site alone."""
+    random, exams, features = np.random.default_rng(2), [], []
+    for number in range(160):
+        make, label = [signs, small_change][number // 2 % 2], number % 2
+        times = np.cumsum(random.uniform(0.5, 1.5, 6))
+        exams.append(exam(number, 6, str(label), time_s=[float(t) for t in times]))
+        exams[-1]["columns"] |= {"age": str(40 + number % 7), "site": make.__name__}
+        features.append(make(random, label))
     cache, run = make_cache(tmp_path, exams, features), tmp_path / "run"
-    predictions(cache, run, "--epochs", 12, "--hidden", 16, "--seeds", 5, *more)
-    taken = {family for fold in summary_of(run)["models"][0]["families"] for family in fold}
-    assert "none" in taken and len(taken) > 1, taken
+    done = coldframe("train", "--cache", cache, "--target", "label", "--out", run, "--bootstrap", 10, "--folds", "groups",
+                     "--group", "site", "--epochs", 40, "--hidden", 16, "--lr", 0.01, "--noise", 0, *more)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader((run / "splits.csv").open()))
+    held_out = [next(exams[int(row["exam"][5:])]["columns"]["site"] for row in rows
+                     if (row["fold"], row["part"]) == (str(fold), "test")) for fold in range(2)]
+    taken = dict(zip(held_out, (fold[0] for fold in summary_of(run)["models"][0]["families"])))
+    assert taken["small_change"] == "none" and taken["signs"] in ("slope", "last − first"), taken
     done = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
     assert done.returncode == 0, done.stderr
 

@@ -12,7 +12,7 @@ import pytest
 from training_support import PROGRAM, coldframe, quick, ramp_cache
 
 LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-FITS = ["--folds", 3, "--seeds", 2, "--compare", "mean,single", "--epochs", 3, "--threads", 1]
+FITS = ["--folds", 3, "--seeds", 2, "--compare", "mean,single", "--epochs", 3, "--threads", 1, "--inputs", "auto"]
 LONG = ["--folds", 2, "--seeds", 2, "--epochs", 300, "--patience", 0, "--threads", 1]
 
 
@@ -75,7 +75,7 @@ def test_four_processes_give_the_run_of_one(cache, alone, tmp_path):
 
 
 def test_a_search_is_shared_too(cache, tmp_path):
-    fits = ["--folds", 2, "--search", 3, "--compare", "mean", "--epochs", 3, "--threads", 1]
+    fits = ["--folds", 2, "--search", 3, "--compare", "mean", "--epochs", 3, "--threads", 1, "--inputs", "auto"]
     (tmp_path / "alone").mkdir()
     alone = one_process(cache, tmp_path / "alone", *fits)
     ended([start(words(cache, tmp_path / "run", *fits, "--shared")) for _ in range(3)])
