@@ -25,6 +25,7 @@
 #include "train_temporal/bundle/raw_exams.h"
 #include "train_temporal/run/apply/ensemble.h"
 #include "train_temporal/run/options/options.h"
+#include "train_temporal/run/results/results.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/run/tuned_backbone.h"
 
@@ -127,7 +128,7 @@ Json facts_of(const MakeOptions& options, const std::string& license, Ensemble& 
                 {"training",
                  {{"coldframe", of_run("coldframe")},
                   {"torch", of_run("torch")},
-                  {"model", of_run("name")},
+                  {"model", temporal::main_model_of(read_json_file(options.run / "summary.json"))},
                   {"folds", of_run("folds")},
                   {"seeds", of_run("seeds")},
                   {"data_digest", of_run("data_digest")},

@@ -55,11 +55,11 @@ ModelPredictions apply(Ensemble& ensemble, const std::string& name, const Datase
   return model;
 }
 
-// As the training named the main model, in whose place all fits may have taken a summary.
+// As the training named the main model, in whose place all fits may have taken a summary, or which
+// was searched.
 std::string own_name(const fs::path& run, const Ensemble& main) {
   const std::string usual = model_name(main.card().config);
-  if (fs::exists(run / "config.json"))
-    return read_json_file(run / "config.json").at("name").get<std::string>();
+  if (fs::exists(run / "summary.json")) return main_model_of(read_json_file(run / "summary.json"));
   const Json facts = fs::exists(run / bundle::kFactsFile) ? read_json_file(run / bundle::kFactsFile)
                                                           : Json::object();
   return facts.value("/training/model"_json_pointer, usual);

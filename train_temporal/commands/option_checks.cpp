@@ -209,7 +209,7 @@ void check_task_options(const TrainOptions& options, const Targets& targets) {
                              "' has a value per frame, and single then sees each by itself; leave "
                              "the option out"));
   }
-  if (options.pool_given) {
+  if (options.given.contains("temporal-pool")) {
     throw ConfigError(concat("--temporal-pool makes one output of all frames, but '",
                              targets.names(), "' has a value per frame; leave the option out"));
   }

@@ -104,6 +104,7 @@ class TrainingRun {
   }
   bool train(RunFolder& folder);  // false: another process has published the run
   void search(const RunFolder& folder);
+  void add_search(RunReport& report) const;
   void warn_of_fits(const std::vector<FinishedFit>& fits);
   StudyReport report(const std::vector<ModelPredictions>& models,
                      const std::vector<FinishedFit>& fits) const;
@@ -156,9 +157,9 @@ void TrainingRun::resolve_model() {
 
 void TrainingRun::resolve_search() {
   if (options_.search == 0) return;
-  ModelConfig main = base_;
-  set_model(main, options_.model);
-  settings_ = draw_settings(main, options_.fit, options_.search, options_.seed);
+  ModelChoice given = options_;
+  given.architecture = base_;
+  settings_ = draw_settings(given, options_.given, options_.search, options_.seed);
 }
 
 void TrainingRun::search(const RunFolder& folder) {
@@ -166,6 +167,15 @@ void TrainingRun::search(const RunFolder& folder) {
   log_info(search_cost(experiment()));
   found_ = search_settings(experiment(), folder);
   write_file_atomically(folder.file("search.csv"), search_csv(found_, experiment()));
+}
+
+void TrainingRun::add_search(RunReport& report) const {
+  ModelResult& main = report.models.front();
+  if (found_.chosen.empty()) return;
+  main.name = searched_name(found_, experiment());
+  main.about = about_model(main.name, report.per_frame, !report.covariates.empty());
+  for (std::size_t f = 0; f < found_.chosen.size(); ++f)
+    report.choices[f].setting = settings_[found_.chosen[f]].values;
 }
 
 Json TrainingRun::config() const {
@@ -276,7 +286,8 @@ int TrainingRun::benchmark() const {
 }
 
 void TrainingRun::warn_of_fits(const std::vector<FinishedFit>& fits) {
-  for (const std::string& warning : fit_warnings(fits, options_)) {
+  const std::string name = searched_name(found_, experiment());
+  for (const std::string& warning : fit_warnings(fits, options_, name)) {
     cohort_.warnings.push_back(warning);
     log_warning(warning);
   }
@@ -294,6 +305,7 @@ StudyReport TrainingRun::report(const std::vector<ModelPredictions>& models,
   run.frame_covariates = options_.covariates.at_frames;
   run.tuned = tuned_ != nullptr;
   StudyReport study = report_of(models, run, cohort_, used, asked_);
+  for (RunReport& target : study.targets) add_search(target);
   RunReport& result = study.targets.front();
   for (const FinishedFit& fit : fits)
     if (fit.name.model == options_.model) result.curves.push_back(curve_of(fit));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <tuple>
 
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
@@ -28,11 +29,19 @@ double mean_frames(const Dataset& dataset, const std::vector<std::size_t>& exams
   return frames / static_cast<double>(std::max<std::size_t>(exams.size(), 1));
 }
 
-// Of --search: that of the largest hidden state, whose steps take the longest.
-std::size_t slowest_setting(const std::vector<Setting>& settings) {
-  const auto largest = std::ranges::max_element(
-      settings, {}, [](const Setting& setting) { return setting.values.at("hidden").get<int>(); });
-  return static_cast<std::size_t>(largest - settings.begin());
+// Of --search: a model that LibTorch computes, with the most inputs, the largest hidden state and
+// the most layers, whose steps take the longest.
+std::size_t slowest_setting(const Experiment& experiment) {
+  const Split& split = experiment.splits.front();
+  const auto effort = [&](std::size_t setting) {
+    const ModelConfig model =
+        experiment.config({experiment.options.model, split.repeat, split.fold, 0, setting});
+    return std::tuple(!model.has_kernels(), model.dimension, model.hidden, model.layers);
+  };
+  std::size_t slowest = 0;
+  for (std::size_t setting = 1; setting < experiment.settings.size(); ++setting)
+    if (effort(setting) > effort(slowest)) slowest = setting;
+  return slowest;
 }
 
 // Whole epochs with their validation, each timed: the medians.
@@ -57,7 +66,7 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
   const TrainOptions& options = experiment.options;
   const Split& split = experiment.splits.front();
   const FitPlan plan = plan_fits(experiment);
-  const std::size_t setting = slowest_setting(experiment.settings);
+  const std::size_t setting = slowest_setting(experiment);
   FitTask task = experiment.task({options.model, split.repeat, split.fold, 0, setting}, split);
   task.threads = plan.threads_per_fit;
 

@@ -98,7 +98,7 @@ void add_machine(Monitor& monitor, const std::filesystem::path& csv, RunReport& 
 }
 
 std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
-                                      const TrainOptions& options) {
+                                      const TrainOptions& options, const std::string& name) {
   std::vector<std::string> warnings;
   std::size_t count = 0, first = 0;
   for (const FinishedFit& fit : fits) {
@@ -113,8 +113,7 @@ std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
     first += record.best_epoch == 0 && record.history.size() > 1;
   }
   if (first == 0) return warnings;
-  const std::string who =
-      concat(first, " of ", plural(count, "fit"), " of ", options.model, " kept ");
+  const std::string who = concat(first, " of ", plural(count, "fit"), " of ", name, " kept ");
   warnings.push_back(
       options.tune.asked()
           ? concat(who,

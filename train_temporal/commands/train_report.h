@@ -35,9 +35,9 @@ std::string compare_with_earlier(const TrainOptions& options, const RunFolder& f
 // Prints the comparison of a run that was finished before, where --against asks for one.
 void tell_comparison(const TrainOptions& options);
 
-// Warns of fits that diverged, and of those of the main model that kept the weights of their first
-// epoch, or those that they went on from.
+// Warns of fits that diverged, and of those of the main model, which reports call `name`, that kept
+// the weights of their first epoch, or those that they went on from.
 std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
-                                      const TrainOptions& options);
+                                      const TrainOptions& options, const std::string& name);
 
 }  // namespace coldframe::temporal

@@ -30,6 +30,18 @@ void read_streams(const Json& json, ModelConfig& config) {
 
 }  // namespace
 
+std::string impossible(const ModelConfig& config) {
+  const Architecture& model = *config.architecture;
+  if (model.even_width && config.hidden % 2 != 0)
+    return concat("a ", model.name, " of width ", config.hidden, ", which is odd");
+  const bool beyond = model.ordered && !model.recurrent;
+  const bool decays = config.time_encoding == TimeEncoding::kDecay && model.ordered &&
+                      (!model.decays || config.bidirectional);
+  if (!decays && !(beyond && config.bidirectional)) return "";
+  return concat(model_name(config), " with ", decays ? "time_encoding decay" : "bidirectional true",
+                ", which it cannot have");
+}
+
 Json to_json(const ModelConfig& config) {
   Json json;
   json["architecture"] = config.architecture->name;
@@ -107,18 +119,9 @@ ModelConfig model_config_from_json(const Json& json) {
     if (json.contains("streams")) read_streams(json, config);
     const std::string name = model_name(config);  // DataError when there is none
     const Architecture& model = *config.architecture;
-    if (model.even_width && config.hidden % 2 != 0) {
-      throw DataError(concat("model configuration: a ", model.name, " of width ", config.hidden,
-                             ", which is odd; the file is damaged or not a Coldframe model"));
-    }
-    const bool beyond = model.ordered && !model.recurrent;
-    const bool decays = config.time_encoding == TimeEncoding::kDecay && model.ordered &&
-                        (!model.decays || config.bidirectional);
-    if ((beyond && config.bidirectional) || decays)
-      throw DataError(concat("model configuration: ", name, " with ",
-                             decays ? "time_encoding decay" : "bidirectional true",
-                             ", which it cannot have; the file is damaged or not a Coldframe "
-                             "model"));
+    if (const std::string what = impossible(config); !what.empty())
+      throw DataError(
+          concat("model configuration: ", what, "; the file is damaged or not a Coldframe model"));
     if (config.per_frame() && (is_one_frame(config.order) || !model.per_frame)) {
       throw DataError(concat("model configuration: ", name,
                              " with temporal_pool none, which wants an output per frame; the file "

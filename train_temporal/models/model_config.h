@@ -57,6 +57,10 @@ struct ModelConfig {
     return architecture->has_kernels && time_encoding == TimeEncoding::kLog && !gated &&
            only_stream < 0 && inputs == Inputs::kLevel;
   }
+  // True for models to which differences between frames can be shown.
+  bool can_show_change() const {
+    return architecture->sees_frames && architecture->by_steps && !blank && !is_one_frame(order);
+  }
   bool decays() const {
     return architecture->decays && time && time_encoding == TimeEncoding::kDecay;
   }
@@ -78,6 +82,9 @@ inline const WordTable<TemporalPool> kTemporalPools{{"last", TemporalPool::kLast
                                                     {"mean", TemporalPool::kMean},
                                                     {"attention", TemporalPool::kAttention},
                                                     {"none", TemporalPool::kNone}};
+// What the model is asked to be and cannot, "a transformer of width 33, which is odd"; else "".
+std::string impossible(const ModelConfig& config);
+
 Json to_json(const ModelConfig& config);
 ModelConfig model_config_from_json(const Json& json);  // DataError
 

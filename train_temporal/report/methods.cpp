@@ -5,6 +5,7 @@
 #include "common/text/printable.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report.h"
+#include "train_temporal/report/report_text.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -122,9 +123,21 @@ std::string choice_sentence(const Json& config, const Json& result) {
       taken, " of ", plural(all, "fit"), ", whose validation part it did better on.");
 }
 
+std::string search_sentence(const Json& config, const Json& result) {
+  const Json search = config.value("search", Json::array());
+  std::vector<Json> taken;
+  for (const Json& fold : result.value("folds", Json::array()))
+    if (fold.contains("setting")) taken.push_back(fold["setting"]);
+  if (search.empty() || taken.empty()) return "";
+  return concat(" Of ", search.size(),
+                " settings, of which this is the first and the others were drawn at random, each "
+                "split took the best on its validation part: ",
+                search_text(taken), ". All that were tried: ", quoted_list(search), ".");
+}
+
 std::string model_paragraph(const Json& config, const Json& result) {
   std::string text =
-      concat("## Model and training\n\nModel ", quoted(config.at("name")), ": ",
+      concat("## Model and training\n\nModel ", quoted(result.at("models").at(0).at("name")), ": ",
              settings(config.at("model")), ".\n\nTraining: ", settings(config.at("fit")), ".");
   if (config.at("name") != "summary")
     text +=
@@ -133,9 +146,7 @@ std::string model_paragraph(const Json& config, const Json& result) {
   text += choice_sentence(config, result);
   if (config.contains("tune") && config["tune"].is_object())
     text += concat(" The end of the backbone was trained with it: ", settings(config["tune"]), ".");
-  if (const Json search = config.value("search", Json::array()); !search.empty())
-    text += concat(" Settings were searched within the training part of each split: ",
-                   quoted_list(search), ".");
+  text += search_sentence(config, result);
   if (const Json others = config.value("compare", Json::array()); !others.empty())
     text += concat(" Controls on the same splits: ", quoted_list(others), ".");
   return text + "\n";

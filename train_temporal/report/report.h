@@ -35,6 +35,7 @@ struct FoldChoice {
   std::size_t train_exams = 0, validation_exams = 0, test_exams = 0;
   std::size_t train_patients = 0, validation_patients = 0, test_patients = 0;
   double temperature = 1.0, threshold = 0.5;
+  Json setting = nullptr;  // of --search: by option what the fold took
 };
 
 // One model or control.

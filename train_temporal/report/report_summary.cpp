@@ -14,7 +14,7 @@ namespace coldframe::temporal {
 namespace {
 
 Json to_json(const FoldChoice& choice) {
-  return {{"repeat", choice.repeat},
+  Json json = {{"repeat", choice.repeat},
                {"fold", choice.fold},
                {"train", {{"exams", choice.train_exams}, {"patients", choice.train_patients}}},
                {"validation",
@@ -22,6 +22,8 @@ Json to_json(const FoldChoice& choice) {
                {"test", {{"exams", choice.test_exams}, {"patients", choice.test_patients}}},
                {"temperature", json_number(choice.temperature)},
                {"threshold", json_number(choice.threshold)}};
+  if (!choice.setting.is_null()) json["setting"] = choice.setting;
+  return json;
 }
 
 // True when both hold the same held-out exams in the same folds, so that they can be paired.

@@ -1,6 +1,7 @@
 #include "train_temporal/report/report_text.h"
 
 #include <algorithm>
+#include <map>
 
 #include "common/charts/html.h"
 #include "common/text/text.h"
@@ -112,6 +113,21 @@ std::string folds_text(const ModelResult& model) {
   }
   if (repeats == 1) return concat("mean over ", folds, " folds");
   return concat("mean over ", folds, " folds, ", repeats, " repeats of the split");
+}
+
+std::string search_text(const std::vector<Json>& settings) {
+  std::vector<std::string> options;
+  for (const auto& [option, value] : settings.front().items()) {
+    if (!value.is_string()) continue;
+    std::map<std::string, std::size_t> count;
+    for (const Json& setting : settings) ++count[setting.at(option).get<std::string>()];
+    std::vector<std::string> words;
+    for (const auto& [word, folds] : count) words.push_back(concat(word, " in ", folds));
+    words.front() += concat(" of ", plural(settings.size(), "fold"));
+    options.push_back(concat(option, " ", join(words, ", ")));
+    std::ranges::replace(options.back(), '_', ' ');
+  }
+  return join(options, "; ");
 }
 
 void count_settings(Json& config) {

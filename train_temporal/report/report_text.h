@@ -44,6 +44,10 @@ std::string folds_text(const ModelResult& model);
 // How the figure comes from the folds: the same, or "5 folds taken together".
 std::string origin_text(const ModelResult& model, const MetricSummary& summary);
 
+// The words that the folds' settings of --search have, as often as they have them: "model lstm in 3
+// of 5 folds, gru in 2; inputs level in 5 of 5 folds".
+std::string search_text(const std::vector<Json>& settings);
+
 // Puts the number of the settings that `--search` tries in their place.
 void count_settings(Json& config);
 

@@ -25,11 +25,6 @@ std::size_t thread_count(const TrainOptions& options) {
   return std::max<std::size_t>(std::thread::hardware_concurrency() / here, 1);
 }
 
-bool can_show_change(const ModelConfig& config) {
-  return config.architecture->sees_frames && config.architecture->by_steps && !config.blank &&
-         !is_one_frame(config.order);
-}
-
 bool can_summarise(const ModelConfig& config) {
   return config.architecture->ordered && !config.blank && !config.per_frame();
 }
@@ -99,11 +94,19 @@ std::vector<FinishedFit> without_losers(std::vector<FinishedFit> fits) {
 
 }  // namespace
 
+ModelChoice Experiment::choice(const FitName& fit) const {
+  ModelChoice own = options;
+  own.architecture = base;
+  if (fit.setting > 0) settings[fit.setting].apply(own);
+  return own;
+}
+
 ModelConfig Experiment::config(const FitName& fit) const {
-  ModelConfig result = base;
+  const ModelChoice own = choice(fit);
+  ModelConfig result = own.architecture;
   const std::string model = thawed(fit.model, options);
-  if (is_twin(model)) set_model(result, options.model);
-  set_model(result, model);
+  if (is_twin(model)) set_model(result, own.model);
+  set_model(result, model == options.model ? own.model : model);
   if (fit.frame == kSummaryModel) result.architecture = &kSummary;
   const std::string& frame = fit.frame.empty() ? options.single_frame : fit.frame;
   if (is_one_frame(result.order))
@@ -113,9 +116,8 @@ ModelConfig Experiment::config(const FitName& fit) const {
   if (!result.elapsed) --result.clock_width;
   if (!result.architecture->recurrent) result.bidirectional = false;
   result.layers = options.layers_of(*result.architecture);
-  if (!can_show_change(result)) return result;
-  const std::string& inputs = fit.frame.empty() ? options.inputs : fit.frame;
-  result.inputs = value_for(kInputs, inputs).value_or(Inputs::kLevel);
+  if (!result.can_show_change()) return result;
+  result.inputs = value_for(kInputs, own.inputs).value_or(Inputs::kLevel);
   result.dimension *= parts_of(result.inputs);
   return result;
 }
@@ -130,13 +132,12 @@ CovariateEncoding Experiment::encoding(const FitName& fit, const Split& split) c
 }
 
 FitTask Experiment::task(const FitName& fit, const Split& split, std::size_t thread) const {
-  FitTask task{datasets[thread % datasets.size()], targets, split, config(fit), options.fit,
+  FitTask task{datasets[thread % datasets.size()], targets, split, config(fit), choice(fit).fit,
                fit_seed(split, fit.seed)};
   take_covariates(task, encoding(fit, split), covariates, options.covariates.at_frames);
   task.patients = patients;
   // In the place of a model that sees no times, a summary sees none.
   task.hides_times = options.time == TimeInput::kOff || (fit.frame == kSummaryModel && !base.time);
-  if (fit.setting > 0) settings[fit.setting].apply(task.config, task.options);
   if (tuned != nullptr && tunes(fit.model)) {
     task.tuned = tuned;
     task.options.tune.budget = tune_budget();
@@ -177,7 +178,7 @@ std::size_t best_of(std::span<const FinishedFit> fits) {
 
 std::vector<std::string> candidates(const Experiment& experiment, const std::string& model) {
   if (may_summarise(experiment, model) && budget_holds_summary(experiment, model))
-    return {word_for(kInputs, Inputs::kLevel), kSummaryModel};
+    return {kItself, kSummaryModel};
   const bool chooses = thawed(model, experiment.options) == kSingle &&
                        experiment.options.single_frame == kBestFrame &&
                        !experiment.base.per_frame();

@@ -35,6 +35,7 @@ struct Experiment {
   const Dataset& dataset() const { return datasets.front(); }
   const torch::Device& device() const { return dataset().device; }
   bool searches() const { return settings.size() > 1 && chosen.empty(); }
+  ModelChoice choice(const FitName& fit) const;  // as the fit's setting has it
   ModelConfig config(const FitName& fit) const;
   std::uint64_t fit_seed(const Split& split, std::size_t seed) const;
   FitTask task(const FitName& fit, const Split& split, std::size_t thread = 0) const;
@@ -62,8 +63,12 @@ inline constexpr const char* kDivergedAtOnce =
 // equals.
 std::size_t best_of(std::span<const FinishedFit> fits);
 
-// The frames, or inputs, among which each fit of a model chooses by its validation part; of one
-// that has no choice: "". A `summary` that --memory-budget does not hold is no choice.
+// In a FitName where a `summary` may take the model's place.
+inline constexpr const char* kItself = "itself";
+
+// The frames among which each fit of a model chooses by its validation part, or kItself and
+// kSummaryModel; of one that has no choice: "". A `summary` that --memory-budget does not hold is
+// no choice.
 std::vector<std::string> candidates(const Experiment& experiment, const std::string& model);
 
 // Counts the fits, --search's included, those that run side by side, and the threads of each.

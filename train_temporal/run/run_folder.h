@@ -22,7 +22,7 @@ struct FitName {
   std::string model;
   std::size_t repeat = 0, fold = 0, seed = 0;
   std::size_t setting = 0;  // of --search; 0: that of the options
-  std::string frame = {};   // of `single`, where its frame is chosen: the candidate
+  std::string frame = {};   // a candidate, where there is a choice: see candidates()
 
   std::string stem() const;  // "gru-repeat-0-fold-2-seed-1", "…-setting-3", "single-…-last"
   std::string stem_of_model() const;  // without the model

@@ -5,14 +5,15 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from safetensors import safe_open
 from test_run_folder import command, interrupt
 from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exams
 
 SEARCH = ["--folds", 3, "--epochs", 6, "--search", 3]
 
 
-def train(cache, out, *more):
-    result = coldframe("train", "--cache", cache, "--target", "label", "--out", out, *quick(*more))
+def train(cache, out, *more, inputs="level"):
+    result = coldframe("train", "--cache", cache, "--target", "label", "--out", out, *quick(*more, inputs=inputs))
     assert result.returncode == 0, result.stderr
     return result
 
@@ -45,6 +46,106 @@ def test_the_given_setting_is_tried_first_and_what_was_asked_for_stays(made):
     config = json.loads((made[0] / "run" / "config.json").read_text())
     first = table[table.setting == 0].iloc[0]
     assert first.dropout == config["model"]["dropout"] and first.noise == config["fit"]["noise"]
+
+
+KINDS = {"gru", "bigru", "lstm", "transformer", "tcn"}
+
+
+@pytest.fixture(scope="module")
+def kinds(made):
+    """A search of all that there is to search, by folds of which each has a summary as a rival."""
+    folder, cache, _ = made
+    return folder / "kinds", cache, train(cache, folder / "kinds", "--folds", 3, "--epochs", 4, "--search", 8, "--compare",
+                                          "shuffled", inputs=None)
+
+
+def test_the_kind_of_model_its_inputs_and_its_pooling_are_drawn(kinds):
+    run, _, result = kinds
+    table = pd.read_csv(run / "search.csv")
+    first = table[table.setting == 0].iloc[0]
+    assert [first.model, first.inputs, first.temporal_pool] == ["gru", "level", "attention"]
+    assert set(table.model) <= KINDS and table.model.nunique() > 2
+    assert set(table.inputs) == {"level", "change", "both"} and table.temporal_pool.nunique() > 1
+    for _, fold in table.groupby("fold"):
+        assert list(fold[fold.chosen == 1].index) == [fold.validation_loss.idxmin()]
+
+
+def card_of(path):
+    with safe_open(path, "np") as file:
+        return json.loads(file.metadata()["card"])
+
+
+def test_the_report_says_what_each_fold_took(kinds):
+    run, _, result = kinds
+    table = pd.read_csv(run / "search.csv")
+    summary, page = json.loads((run / "summary.json").read_text()), (run / "report.html").read_text()
+    chosen = table[table.chosen == 1].set_index("fold")
+    taken = [fold["setting"] for fold in summary["folds"]]
+    for fold, setting in enumerate(taken):
+        assert set(setting) > {"model", "inputs", "temporal_pool"}
+        assert all(chosen.loc[fold, option] == value for option, value in setting.items())
+    names = {setting["model"] for setting in taken}
+    main = summary["models"][0]["name"]
+    assert set(main.split("/")) == names and f"{main} reaches an AUROC" in summary["verdict"][0]
+    assert "Search took" in result.stdout and "<h2>Search</h2>" in page
+    for text in (result.stdout, (run / "METHODS.md").read_text()):
+        assert all(f"{setting['inputs']} in " in text and f"{setting['model']} in " in text for setting in taken)
+    listed = json.loads(coldframe("train", "--list", run, "--json").stdout)
+    assert listed[0]["model"] == f"{main} + 1"
+
+
+def test_a_twin_is_of_the_kind_that_its_fold_took(kinds):
+    run, _, _ = kinds
+    for fold, entry in enumerate(json.loads((run / "summary.json").read_text())["folds"]):
+        name = f"fold-{fold}-seed-0.safetensors"
+        kind = {"bigru": "gru"}.get(entry["setting"]["model"], entry["setting"]["model"])
+        for folder in (run / "models", run / "controls" / "shuffled"):
+            model = card_of(folder / name)["model"]
+            assert model["architecture"] in (kind, "summary")
+            if model["architecture"] == kind:
+                assert model.get("inputs", "level") == entry["setting"]["inputs"]
+
+
+def test_folds_of_several_kinds_predict_and_are_evaluated(kinds, tmp_path):
+    run, cache, _ = kinds
+    done = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
+    assert done.returncode == 0, done.stderr
+    assert pd.read_csv(tmp_path / "new.csv").p_1.between(0, 1).all()
+    done = coldframe("evaluate", "--run", run, "--cache", cache, "--out", tmp_path / "evaluated", "--json")
+    assert done.returncode == 0, done.stderr
+    own = json.loads((run / "summary.json").read_text())
+    assert [one["name"] for one in json.loads(done.stdout)["models"]] == [one["name"] for one in own["models"]]
+
+
+def test_what_is_given_is_not_searched(made, tmp_path):
+    given = {"model": "lstm", "inputs": "both", "temporal-pool": "mean", "lr": 0.002}  # the last is the default
+    words = [word for option, value in given.items() for word in (f"--{option}", value)]
+    train(made[1], tmp_path / "run", "--folds", 1, "--epochs", 1, "--search", 8, *words)
+    table = pd.read_csv(tmp_path / "run" / "search.csv")
+    for option, value in given.items():
+        assert set(table[option.replace("-", "_")]) == {value}
+    assert table.dropout.nunique() > 2
+
+
+def test_kinds_that_lack_what_is_asked_for_are_not_drawn(made, tmp_path):
+    """An odd width is none of a transformer's, and decay is a GRU's."""
+    words = ["--folds", 1, "--epochs", 1, "--search", 30]
+    train(made[1], tmp_path / "odd", *words, "--hidden", 5)
+    assert set(pd.read_csv(tmp_path / "odd" / "search.csv").model) == KINDS - {"transformer"}
+    train(made[1], tmp_path / "decay", *words, "--time", "on", "--time-encoding", "decay")
+    assert set(pd.read_csv(tmp_path / "decay" / "search.csv").model) == {"gru"}
+
+
+def test_a_target_of_frames_is_searched_without_pooling(tmp_path):
+    exams, features = ramp_exams(30)
+    for entry in exams:
+        entry["frame_columns"] = {"phase": [str(t // 4) for t in range(8)]}
+    cache = make_cache(tmp_path, exams, features)
+    done = coldframe("train", "--cache", cache, "--target", "phase", "--out", tmp_path / "run",
+                     *quick("--folds", 2, "--epochs", 1, "--search", 6, inputs=None))
+    assert done.returncode == 0, done.stderr
+    table = pd.read_csv(tmp_path / "run" / "search.csv", keep_default_na=False)
+    assert set(table.temporal_pool) == {"none"} and table.model.nunique() > 1 and table.inputs.nunique() > 1
 
 
 def test_the_test_parts_have_no_say(made, tmp_path):
@@ -84,16 +185,18 @@ def test_the_report_and_the_list_count_the_settings(made, tmp_path):
 
 
 def test_settings_are_short_numbers(made, tmp_path):
-    train(made[1], tmp_path / "run", "--folds", 1, "--epochs", 1, "--search", 12, "--lr", 0.002)
+    done = coldframe("train", "--cache", made[1], "--target", "label", "--out", tmp_path / "run", "--folds", 1, "--epochs", 1,
+                     "--search", 12, "--hidden", 8, "--model", "gru", "--inputs", "level")
+    assert done.returncode == 0, done.stderr
     table = pd.read_csv(tmp_path / "run" / "search.csv", dtype=str)
-    assert table.lr.nunique() > 2  # 0.002 is the default: it is drawn
+    assert table.lr.nunique() > 2
     for value in [*table.lr, *table.weight_decay]:
         assert float(value) == float(f"{float(value):.2g}") and len(value) <= 8, value
 
 
 @pytest.mark.parametrize("words, says", [
     (["--model", "single", "--single-frame", "best"], "name first, middle or last"),
-    (["--temporal-pool", "last", "--dropout", 0.11, "--noise", 0.11, "--weight-decay", 0.011],
+    (["--model", "gru", "--temporal-pool", "last", "--dropout", 0.11, "--noise", 0.11, "--weight-decay", 0.011],
      "nothing left to search"),
 ])
 def test_a_search_without_a_meaning_is_refused(made, tmp_path, words, says):
@@ -105,7 +208,7 @@ def test_a_search_without_a_meaning_is_refused(made, tmp_path, words, says):
 
 def test_a_search_of_which_all_settings_diverge_says_so(made, tmp_path):
     done = coldframe("train", "--cache", made[1], "--target", "label", "--out", tmp_path / "run",
-                     *quick("--search", 2, "--lr", 1e30, "--folds", 2))
+                     *quick("--search", 2, "--lr", 1e30, "--folds", 2, "--model", "gru"))
     assert done.returncode == 3
     assert done.stderr.count("the setting counts as the worst") == 4
     assert "no setting of --search: the loss is not a finite number in the first epoch" in done.stderr
@@ -114,7 +217,8 @@ def test_a_search_of_which_all_settings_diverge_says_so(made, tmp_path):
 def test_a_setting_that_diverges_counts_as_the_worst_of_several(made, tmp_path):
     # A step multiplies weights by 1 − lr · weight_decay, in drawn settings alike but for the decay: 30
     # steps of one exam overflow with most of them, and not with the smallest.
-    result = train(made[1], tmp_path / "run", "--search", 4, "--lr", 5000, "--batch", 1, "--folds", 2, "--epochs", 2)
+    result = train(made[1], tmp_path / "run", "--search", 4, "--lr", 5000, "--batch", 1, "--folds", 2, "--epochs", 2,
+                   "--model", "gru")
     table = pd.read_csv(tmp_path / "run" / "search.csv")
     diverged = table[table.validation_loss.isna()]
     assert set(diverged.fold) == {0, 1} and set(diverged.epochs) == {0}

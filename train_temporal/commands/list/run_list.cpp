@@ -102,6 +102,7 @@ void read_summary(const Json& summary, ListedRun& run) {
   }
   run.peak_bytes = number(summary.value("memory", Json::object()), "tensors_peak_bytes");
   run.seconds = number(summary, "seconds");
+  run.model = first.at("models").at(0).at("name");
 }
 
 void read_config(const Json& config, ListedRun& run) {
@@ -113,7 +114,6 @@ void read_config(const Json& config, ListedRun& run) {
   run.backbone = backbone_of(config);
   const auto compared = config.value("compare", Json::array()).size();
   run.fits = config.value("fits", (1 + compared) * run.folds * run.seeds);
-  if (compared > 0) run.model += concat(" + ", compared);
 }
 
 ListedRun read_run(const fs::path& folder) {
@@ -126,6 +126,8 @@ ListedRun read_run(const fs::path& folder) {
     run.finished = fs::exists(folder / "summary.json") && folder.extension() != kUnfinished;
     run.fits_done = run.finished ? run.fits : count_records(folder);
     if (run.finished) read_summary(read_json_file(folder / "summary.json"), run);
+    const auto compared = run.options.value("compare", Json::array()).size();
+    if (compared > 0) run.model += concat(" + ", compared);
     run.date = latest_change(folder);
   } catch (const Error& error) {
     run.problem = error.what();

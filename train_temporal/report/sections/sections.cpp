@@ -13,7 +13,7 @@ constexpr const Section* kFigures[] = {
     &kCalibrationSection,    &kOperatingPointsSection,    &kDeLongSection,
     &kDecisionCurveSection,  &kSubgroupsSection};
 constexpr const Section* kOfTheModel[] = {&kContributionsSection, &kGallerySection, &kShiftSection,
-                                          &kTrainingSection};
+                                          &kSearchSection, &kTrainingSection};
 constexpr const Section* kOfTheData[] = {&kDataSection, &kSplitsSection, &kFlowSection,
                                          &kCharacteristicsSection};
 constexpr const Section* kOfTheRun[] = {&kCovariatesSection, &kConfigurationSection,

@@ -15,7 +15,7 @@ extern const Section kOperatingPointsSection, kDeLongSection, kDecisionCurveSect
 extern const Section kThresholdSection, kGallerySection;
 extern const Section kSubgroupsSection, kContributionsSection, kDataSection, kSplitsSection;
 extern const Section kFlowSection, kCharacteristicsSection, kCovariatesSection;
-extern const Section kTrainingSection, kShiftSection;
+extern const Section kSearchSection, kTrainingSection, kShiftSection;
 extern const Section kConfigurationSection, kFeaturesSection, kResourcesSection;
 
 // Fills the AUROCs by DeLong of all models; operating.cpp.

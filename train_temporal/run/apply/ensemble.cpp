@@ -24,11 +24,12 @@ namespace {
 // their frame, and the training parts may hold other categories.
 bool same_but_for_choices(ModelConfig a, const ModelConfig& b) {
   const bool same_features = a.features() == b.features();
-  if (a.architecture != b.architecture && !a.architecture->by_steps) {  // --inputs auto
-    std::tie(a.architecture, a.layers, a.bidirectional, a.time, a.elapsed, a.clock_width,
-             a.frame_covariates) = std::tie(b.architecture, b.layers, b.bidirectional, b.time,
-                                            b.elapsed, b.clock_width, b.frame_covariates);
-  }
+  if (a.architecture != b.architecture && !a.architecture->by_steps)  // --inputs auto
+    std::tie(a.time, a.elapsed, a.clock_width, a.frame_covariates) =
+        std::tie(b.time, b.elapsed, b.clock_width, b.frame_covariates);
+  if (b.architecture->ordered)
+    std::tie(a.architecture, a.layers, a.bidirectional) =
+        std::tie(b.architecture, b.layers, b.bidirectional);
   a.hidden = b.hidden;
   a.dropout = b.dropout;
   a.inputs = b.inputs;

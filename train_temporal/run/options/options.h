@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/cli/cli.h"
 #include "common/system/job_step.h"
 #include "train_temporal/report/questions.h"
 #include "train_temporal/run/options/covariate_options.h"
@@ -34,7 +35,15 @@ inline constexpr const char* kAutoInputs = "auto";
 
 enum class TimeInput { kAuto, kOn, kIntervals, kOff };
 
-struct TrainOptions {
+// --search draws some of these.
+struct ModelChoice {
+  std::string model = "gru";
+  std::string inputs = kAutoInputs;  // a word of kInputs; auto: level, or a `summary` in place
+  ModelConfig architecture;          // what the options say of it; the cache decides the rest
+  FitOptions fit;
+};
+
+struct TrainOptions : ModelChoice {
   TargetOptions data;
   std::filesystem::path out;
   ExistingRun existing;
@@ -49,22 +58,18 @@ struct TrainOptions {
   std::size_t seeds = 1;
   std::uint64_t seed = 0;
 
-  std::string model = "gru";
   std::vector<std::string> compare;
   bool default_compare = false;  // --compare alone: what does not apply to the target is left out
-  ModelConfig architecture;      // what the options say of it; the cache decides the rest
   std::string single_frame = "middle";  // of the model `single`; best: by each fold's validation
-  std::string inputs = kAutoInputs;     // a word of kInputs; auto: level, or a `summary` in place
   std::int64_t layers = 0;              // 0: each model's own
-  bool pool_given = false;              // --temporal-pool, which targets per frame have no use for
   TimeInput time = TimeInput::kAuto;
   ViewChoice views = ViewChoice::kAuto;  // of the cache, from which training draws
-  FitOptions fit;
 
   CovariateChoice covariates;
   TuneChoice tune;
 
   std::size_t search = 0;  // settings that every fold tries; 0: those given
+  GivenOptions given;      // by name; what is given is not searched
 
   Questions questions;
   std::filesystem::path against;  // a finished run to compare with; empty: none

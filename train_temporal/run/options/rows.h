@@ -94,6 +94,7 @@ class OptionRows {
   // False when only help was asked for. ConfigError.
   bool parse(const CommandHelp& help, const std::vector<std::string>& arguments);
 
+  const GivenOptions& given() const { return given_; }
   bool given(std::string_view name) const { return given_.contains(name); }
   // True where an option asks for something: given, or where it has a default another value.
   bool asks(const ValueRow& row) const;

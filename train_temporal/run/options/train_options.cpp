@@ -111,7 +111,7 @@ void resolve(const OptionRows& rows, TrainOptions& options) {
   if (options.benchmark && (options.required.asked() || !options.monitor.empty()))
     throw ConfigError(
         "--benchmark prints what a run takes; --require and --monitor are of the run");
-  options.pool_given = rows.given("temporal-pool");
+  options.given = rows.given();
   resolve_caches(options.data);
   resolve_compare(options);
   resolve_covariates(options);

@@ -88,10 +88,7 @@ void add_splits(OptionRows& rows, TrainOptions& options) {
 }
 
 void add_models(OptionRows& rows, TrainOptions& options) {
-  rows.group("Model");
-  rows.text("model", options.model, "NAME", join(model_names(), ", "))
-      .only(model_names())
-      .most_used();
+  add_kind(rows, options);
   rows.parsed(
           "compare", "LIST",
           [&](auto&, const std::string& words) {
@@ -108,11 +105,6 @@ void add_models(OptionRows& rows, TrainOptions& options) {
             "what the model `single` sees: the first, middle or last frame, or the best of these "
             "by the validation part of each fold")
       .only(single_frame_words());
-  rows.text("inputs", options.inputs, "KIND",
-            "what a model sees of a frame: level (its features), change (their differences from "
-            "the first frame and from the frame before), both, or auto (level, or a `summary` of "
-            "the frames in place of the model: what does better on the fold's validation part)")
-      .only(input_words());
   rows.number("layers", options.layers, between(0, 16),
               "layers of the model that reads frames in order; 0: 1 of a GRU or LSTM, 2 of a "
               "transformer, 3 blocks of a TCN")
@@ -142,7 +134,7 @@ void add_training(OptionRows& rows, TrainOptions& options) {
   rows.number("search", options.search, or_zero(between(2, 1000)),
               concat("try N settings of ", join(searched, ", "),
                      " on every fold and take the best on its inner validation part; the first is "
-                     "the one given, and what differs from the defaults stays; 0: none"));
+                     "the one given, and of the options what is given stays; 0: none"));
   add_bootstrap(rows, options.resamples);
 }
 
@@ -174,6 +166,22 @@ void add_resources(OptionRows& rows, TrainOptions& options) {
 }
 
 }  // namespace
+
+void add_kind(OptionRows& rows, ModelChoice& choice) {
+  rows.group("Model");
+  const auto in_order = model_names([](const NamedModel& one) { return one.learns_order(); });
+  rows.text("model", choice.model, "NAME", join(model_names(), ", "))
+      .only(model_names())
+      .most_used()
+      .searched(6, {.choices = {in_order.begin(), in_order.end()}});
+  rows.text("inputs", choice.inputs, "KIND",
+            "what a model sees of a frame: level (its features), change (their differences from "
+            "the first frame and from the frame before), both, or auto (level, or a `summary` of "
+            "the frames in place of the model: what does better on the fold's validation part)")
+      .only(input_words())
+      // Differences lose what lies in the level, so that half of the settings do without.
+      .searched(7, {.choices = {"level", "level", "change", "both"}});
+}
 
 void add_model(OptionRows& rows, ModelConfig& model) {
   rows.group("Model");

@@ -10,6 +10,7 @@ inline constexpr const char* kAllControls = "all";  // --compare without a list
 
 void add_train(OptionRows& rows, TrainOptions& options);
 // Parts of these, of which --search draws some.
+void add_kind(OptionRows& rows, ModelChoice& choice);
 void add_model(OptionRows& rows, ModelConfig& model);
 void add_fit(OptionRows& rows, FitOptions& fit);
 

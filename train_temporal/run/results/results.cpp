@@ -245,6 +245,11 @@ void describe_target(RunReport& report, const Target& target) {
   report.classes = target.classes;
 }
 
+std::string main_model_of(const Json& summary) {
+  const Json& first = summary.contains("targets") ? summary.at("targets").at(0) : summary;
+  return first.at("models").at(0).at("name").get<std::string>();
+}
+
 std::string epochs_csv(const std::vector<FinishedFit>& fits) {
   std::string csv = csv_row({"model", "repeat", "fold", "seed", "epoch", "train_loss",
                              "validation_loss", "learning_rate", "best"});

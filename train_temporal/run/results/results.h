@@ -52,6 +52,9 @@ StudyReport report_of(const std::vector<ModelPredictions>& models, const RunFact
 // Says which target a report is on.
 void describe_target(RunReport& report, const Target& target);
 
+// The main model as summary.json calls it; Json::exception where that is none.
+std::string main_model_of(const Json& summary);
+
 // model,repeat,fold,seed,epoch,train_loss,validation_loss,learning_rate,best
 std::string epochs_csv(const std::vector<FinishedFit>& fits);
 

@@ -1,9 +1,12 @@
 #include "train_temporal/run/search/search.h"
 
+#include <algorithm>
+
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/training/objective/validation_figure.h"
 
 namespace coldframe::temporal {
@@ -47,8 +50,7 @@ SearchResult search_settings(const Experiment& experiment, const RunFolder& fold
   const std::size_t settings = experiment.settings.size();
   if (settings < 2) return result;
   // Settings are of the model itself: a summary in its place has none.
-  const auto names = candidates(experiment, experiment.options.model);
-  const std::string frame = names.back() == kSummaryModel ? names.front() : "";
+  const std::string frame = candidates(experiment, experiment.options.model).front();
   for (const Split& split : experiment.splits) {
     for (std::size_t setting = 0; setting < settings; ++setting) {
       result.tried.push_back(
@@ -69,6 +71,15 @@ std::string search_cost(const Experiment& experiment) {
                 " (--benchmark says how long that takes)");
 }
 
+std::string searched_name(const SearchResult& result, const Experiment& experiment) {
+  std::vector<std::string> taken, names;
+  for (const std::size_t setting : result.chosen)
+    taken.push_back(experiment.settings[setting].values.at("model").get<std::string>());
+  for (const std::string& name : model_names())
+    if (std::ranges::find(taken, name) != taken.end()) names.push_back(name);
+  return names.empty() ? experiment.options.model : join(names, "/");
+}
+
 std::string search_csv(const SearchResult& result, const Experiment& experiment) {
   std::string csv;
   for (std::size_t i = 0; i < result.tried.size(); ++i) {
@@ -77,8 +88,7 @@ std::string search_csv(const SearchResult& result, const Experiment& experiment)
     const bool chosen = result.chosen[i / experiment.settings.size()] == name.setting;
     std::vector<std::string> head = {"repeat", "fold", "setting"};
     std::vector<std::string> row = {concat(name.repeat), concat(name.fold), concat(name.setting)};
-    const Json& setting = experiment.settings[name.setting].values;
-    for (const auto& [key, value] : setting.items()) {
+    for (const auto& [key, value] : experiment.settings[name.setting].values.items()) {
       head.push_back(key);
       row.push_back(cell_of(value));
     }

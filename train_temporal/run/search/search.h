@@ -23,7 +23,10 @@ SearchResult search_settings(const Experiment& experiment, const RunFolder& fold
 // What the search costs, for the log.
 std::string search_cost(const Experiment& experiment);
 
-// repeat,fold,setting,hidden,temporal_pool,dropout,noise,lr,weight_decay,epochs,best_epoch,
+// As the report calls what the folds took: "gru", "gru/lstm"; without a search the main model.
+std::string searched_name(const SearchResult& result, const Experiment& experiment);
+
+// repeat,fold,setting, then the options that are drawn by name, then epochs,best_epoch,
 // validation_loss,validation_metric,chosen
 std::string search_csv(const SearchResult& result, const Experiment& experiment);
 

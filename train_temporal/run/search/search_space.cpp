@@ -6,6 +6,7 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/run/options/train_rows.h"
 
 namespace coldframe::temporal {
@@ -13,11 +14,12 @@ namespace {
 
 constexpr std::uint64_t kSearchStream = 0x736561726368;  // "search": apart from the fits' keys
 
-// The rows that --search draws, of a model and a fit that outlive it.
+// The rows that --search draws, of a choice that outlives it.
 struct SearchedRows {
-  SearchedRows(ModelConfig& config, FitOptions& fit) {
-    add_model(rows_, config);
-    add_fit(rows_, fit);
+  explicit SearchedRows(ModelChoice& choice) {
+    add_kind(rows_, choice);
+    add_model(rows_, choice.architecture);
+    add_fit(rows_, choice.fit);
     for (const ValueRow* row : rows_.searched()) {
       std::string name = row->name;
       std::ranges::replace(name, '-', '_');
@@ -30,32 +32,44 @@ struct SearchedRows {
   OptionRows rows_;
 };
 
+bool may_draw(const ValueRow& row, const ModelConfig& model, const GivenOptions& stay) {
+  if (stay.contains(row.name)) return false;
+  if (row.name == std::string("model")) return model.architecture->ordered;
+  // Streams may each lack a frame, so that they have no differences.
+  if (row.name == std::string("inputs")) return model.can_show_change() && model.streams.empty();
+  if (row.name == std::string("temporal-pool") && model.per_frame()) return false;
+  return row.reader == nullptr || model.architecture->*row.reader;
+}
+
+// The kind that was drawn may lack what other options ask for.
+bool is_possible(const Setting& drawn, ModelChoice choice) {
+  drawn.apply(choice);
+  set_model(choice.architecture, choice.model);
+  return impossible(choice.architecture).empty();
+}
+
 }  // namespace
 
-void Setting::apply(ModelConfig& config, FitOptions& fit) const {
-  for (const auto& [name, row] : SearchedRows(config, fit).all) row->assign(values.at(name));
+void Setting::apply(ModelChoice& choice) const {
+  for (const auto& [name, row] : SearchedRows(choice).all) row->assign(values.at(name));
 }
 
-Setting setting_of(ModelConfig config, FitOptions fit) {
-  Setting setting;
-  for (const auto& [name, row] : SearchedRows(config, fit).all) setting.values[name] = row->value();
-  return setting;
-}
-
-std::vector<Setting> draw_settings(ModelConfig config, FitOptions fit, std::size_t count,
+std::vector<Setting> draw_settings(ModelChoice given, const GivenOptions& stay, std::size_t count,
                                    std::uint64_t seed) {
-  const Setting given = setting_of(config, fit), standard = setting_of({}, {});
-  const SearchedRows rows(config, fit);
-  std::vector<Setting> settings = {given};
+  if (given.inputs == kAutoInputs) given.inputs = word_for(kInputs, Inputs::kLevel);
+  const SearchedRows rows(given);
+  ModelConfig model = given.architecture;
+  set_model(model, given.model);
+  std::vector<Setting> settings(1);
+  for (const auto& [name, row] : rows.all) settings[0].values[name] = row->value();
   for (std::uint64_t number = 1; number < count; ++number) {
     CounterRandom random({seed, kSearchStream, number});
-    Setting drawn;
+    Setting drawn = settings[0];
     for (const auto& [name, row] : rows.all) {
       const Json value = (*row->draw)(random);
-      const Json& own = given.values.at(name);
-      const bool reads = row->reader == nullptr || config.architecture->*row->reader;
-      drawn.values[name] = reads && own == standard.values.at(name) ? value : own;
+      if (may_draw(*row, model, stay)) drawn.values[name] = value;
     }
+    if (!is_possible(drawn, given)) drawn.values["model"] = given.model;
     if (std::ranges::find(settings, drawn) == settings.end()) settings.push_back(drawn);
   }
   if (settings.size() > 1 || count < 2) return settings;

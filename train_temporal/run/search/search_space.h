@@ -1,12 +1,12 @@
-// `--search` draws from these: the settings that decide how much a small cohort is learnt by heart.
+// `--search` draws from these: the kind of model, what it sees and pools, and the settings that
+// decide how much a small cohort is learnt by heart.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "train_temporal/models/model_config.h"
-#include "train_temporal/training/trainer.h"
+#include "train_temporal/run/options/options.h"
 
 namespace coldframe::temporal {
 
@@ -14,16 +14,15 @@ struct Setting {
   Json values;  // by option, as search.csv and config.json have them
 
   bool operator==(const Setting&) const = default;
-  void apply(ModelConfig& config, FitOptions& fit) const;
+  void apply(ModelChoice& choice) const;
 };
-// The options of `config` and `fit` that --search draws.
-Setting setting_of(ModelConfig config, FitOptions fit);
 
-// At most `count` settings of a fit of `config`; the first is that of the arguments. The others are
-// drawn as the rows of the options say (options/train_rows.cpp), those of the pooling where the
-// model reads in order. What differs from the program's defaults was asked for, and stays; settings
-// that are then equal count once. ConfigError when all of them are.
-std::vector<Setting> draw_settings(ModelConfig config, FitOptions fit, std::size_t count,
+// At most `count` settings; the first is `given`. The others are drawn as the rows of the options
+// say (options/train_rows.cpp), as far as the model can have them. The options in `stay` stay as
+// given; settings that are then equal count once. With --inputs auto the inputs are those of the
+// model itself: a `summary` may take its place whatever its setting is. ConfigError when all
+// settings are equal.
+std::vector<Setting> draw_settings(ModelChoice given, const GivenOptions& stay, std::size_t count,
                                    std::uint64_t seed);
 
 }  // namespace coldframe::temporal
