@@ -5,6 +5,7 @@
 #include "train_temporal/models/online_model.h"
 #include "train_temporal/models/registry.h"
 #include "train_temporal/onnx/frame_operations.h"
+#include "train_temporal/onnx/summary_graph.h"
 #include "train_temporal/tasks/survival.h"
 
 namespace coldframe::onnx {
@@ -106,7 +107,9 @@ class Readings : Nodes {
 
 Graph temporal_graph(const temporal::TrainedModel& trained) {
   const ModelConfig& config = trained.card.config;
-  auto why = temporal::needs_whole_sequence(config);
+  const auto* summary = dynamic_cast<const temporal::SummaryModel*>(trained.model.get());
+  auto why = summary != nullptr ? no_summary_graph(config, *summary)
+                                : temporal::needs_whole_sequence(config);
   // Of a graph that sees all frames this is no obstacle.
   if (config.architecture->ordered && !config.bidirectional &&
       config.order == temporal::FrameOrder::kInOrder)
@@ -120,8 +123,11 @@ Graph temporal_graph(const temporal::TrainedModel& trained) {
   const torch::NoGradGuard no_grad;
   Graph graph("temporal_model");
   FrameOperations operations(graph, config, tensors_of(*trained.model));
-  Readings(graph, trained.card)
-      .read(operations.with_covariate_term(outputs_of(operations, config)));
+  const temporal::Value outputs =
+      summary != nullptr
+          ? temporal::Value{config.classes, {}, summary_graph(graph, config, *summary)}
+          : outputs_of(operations, config);
+  Readings(graph, trained.card).read(operations.with_covariate_term(outputs));
   return graph;
 }
 

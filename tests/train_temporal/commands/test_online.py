@@ -147,7 +147,8 @@ def test_options_that_would_do_nothing_are_refused_by_name(words):
     assert done.returncode == 2 and f"{words[0]} does not go with --online".encode() in done.stderr
 
 
-@pytest.mark.parametrize("model, why", [("bigru", b"both directions"), ("transformer", b"frames behind it")])
+@pytest.mark.parametrize("model, why", [("bigru", b"both directions"), ("transformer", b"frames behind it"),
+                                        ("summary", b"--inputs level")])
 def test_models_that_need_the_whole_clip_are_refused_by_name(made, tmp_path, model, why):
     for words in [["train", "--cache", made / "exams.cache", "--target", "label", "--model", model, "--out",
                    tmp_path / "run", *quick("--folds", 2, "--epochs", 1)],

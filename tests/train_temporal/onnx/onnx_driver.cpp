@@ -1,6 +1,7 @@
 // Writes ONNX files for test_onnx.py: `run FOLDER OUT [WEIGHTS]`, the models of a run and their
-// ViT; `vit NAME POOL SIZE INSIDE OUT`, a published ViT with random weights of seed 0, with at most
-// INSIDE bytes of constants in the file itself.
+// ViT; `family FOLDER OUT FAMILY PER_SECOND`, the same of summaries as if they had taken this
+// family; `vit NAME POOL SIZE INSIDE OUT`, a published ViT with random weights of seed 0, with at
+// most INSIDE bytes of constants in the file itself.
 #include <iostream>
 
 #include "extract/vit/published/published.h"
@@ -13,10 +14,24 @@
 namespace coldframe::onnx {
 namespace {
 
-void export_run(const std::vector<std::string>& words) {
+std::vector<temporal::TrainedModel> models_of(const std::string& run) {
   std::vector<temporal::TrainedModel> models;
-  for (const auto& file : temporal::model_files(words[1]))
-    models.push_back(temporal::read_model(file));
+  for (const auto& file : temporal::model_files(run)) models.push_back(temporal::read_model(file));
+  return models;
+}
+
+void export_family(const std::vector<std::string>& words) {
+  const auto models = models_of(words[1]);
+  for (const temporal::TrainedModel& trained : models) {
+    auto buffers = trained.model->named_buffers();
+    buffers["family"].fill_(std::stoi(words[3]));
+    buffers["per_second"].fill_(std::stoi(words[4]));
+  }
+  export_models(models, "", words[2]);
+}
+
+void export_run(const std::vector<std::string>& words) {
+  const auto models = models_of(words[1]);
   for (const auto& file : export_models(models, words.size() > 3 ? words[3] : "", words[2]))
     std::cout << file.string() << "\n";
 }
@@ -32,7 +47,8 @@ void export_vit(const std::vector<std::string>& words) {
 }
 
 int run(const std::vector<std::string>& words) {
-  (words.at(0) == "run" ? export_run : export_vit)(words);
+  const std::string& verb = words.at(0);
+  (verb == "run" ? export_run : verb == "family" ? export_family : export_vit)(words);
   return 0;
 }
 

@@ -137,6 +137,34 @@ def test_temporal_models_are_equal_whole_and_frame_by_frame(cache, elapsed_cache
                 np.testing.assert_allclose(found["label"], readings, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("covariates", [[], ["--covariates", "age,grade:category"]])
+def test_summaries_are_equal(cache, tmp_path, covariates):
+    """Of all families that a graph can have."""
+    run = trained(cache, tmp_path, "--model", "summary", *covariates)
+    ours, card = temporal_model.load(run / "models" / "fold-0-seed-0.safetensors")
+    known = temporal_model.covariate_inputs(card, {"age": 41.5, "grade": 2})[None] if covariates else None
+    random = np.random.default_rng(3)
+    features = random.normal(size=(7, WIDTH)).astype(np.float32)
+    seconds = np.cumsum(random.uniform(0.05, 2, 7))
+    seconds[4] = np.nan
+    times = temporal_model.time_inputs(seconds - seconds[0])
+    for family, per_second in [*((family, 0) for family in range(8)), (7, 1)]:
+        out = tmp_path / f"onnx-{family}-{per_second}"
+        done = driver("family", run, out, family, per_second)
+        assert done.returncode == 0, done.stderr
+        ours.family[:], ours.per_second[:] = family, per_second
+        model = session(out / "fold-0-seed-0.onnx")
+        assert ("time" in {entry.name for entry in model.get_inputs()}) == bool(per_second)
+        for frames in (1, 7):
+            rows = torch.from_numpy(features[:frames])[None]
+            with torch.no_grad():
+                expected = ours(rows, torch.tensor([frames]), times[:frames][None], known)
+            found, _ = run_in(model, features[:frames], times.numpy()[:frames], {}, None if known is None else known.numpy())
+            np.testing.assert_allclose(found["outputs"], expected.numpy(), rtol=1e-5, atol=1e-5)
+            readings = temporal_model.read_outputs(card["targets"][0], expected.double()).numpy()
+            np.testing.assert_allclose(found["label"], readings, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("survival", ["cox", "hazards"])
 def test_targets_of_every_task_are_read(cache, tmp_path, survival):
     run = trained(cache, tmp_path, "--time", "off", target=f"label,grade:ordinal,age:regression,days:died:{survival}")

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from training_support import BUILD, REPO, coldframe, exam, loaded, make_cache
+from training_support import REPO, coldframe, exam, make_cache
 
 import temporal_model
 
@@ -142,11 +142,6 @@ def test_a_summary_sees_the_times_that_its_model_does(taken, tmp_path, time, see
     predictions(taken[1], tmp_path / "run", "--time", time, "--epochs", 2)
     models = [load_file(path) for path in sorted((tmp_path / "run" / "models").glob("*.safetensors"))]
     assert [float(model["per_second"][0]) for model in models] == [seen] * 2
-
-
-def test_what_needs_a_gru_says_how_to_keep_it(taken, tmp_path):
-    done = loaded(BUILD / "tests" / "onnx_driver").run(["run", taken[0], tmp_path / "onnx"])
-    assert done.returncode != 0 and "'summary': it summarises all frames" in done.stderr and "--inputs level" in done.stderr
 
 
 def test_a_budget_that_holds_no_summary_keeps_the_gru(tmp_path):

@@ -10,8 +10,6 @@ namespace {
 
 constexpr double kNoSummary = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Below this a variance counts as this: the square root has a slope there.
-constexpr double kLeastVariance = 1e-12;
 
 // [N, W] packed → [B, T, W], with zeros behind the end of each sequence.
 torch::Tensor pad_packed(const torch::Tensor& x, const SequenceBatch& batch) {
@@ -64,7 +62,7 @@ torch::Tensor maximum(const FrameGrid& frames) {
 torch::Tensor deviation(const FrameGrid& frames) {
   const torch::Tensor from_mean = (frames.values - frames.mean().unsqueeze(1)) * frames.seen;
   const torch::Tensor variance = from_mean.square().sum(1) / frames.count();
-  return variance.clamp_min(kLeastVariance).sqrt();
+  return variance.clamp_min(kLeastSummaryVariance).sqrt();
 }
 
 // FrameGrid at unknown times are left out of slopes per second.

@@ -24,6 +24,8 @@ enum class Family : std::int64_t {
   kVisits,  // mean of this visit's frames − mean of the first visit's
 };
 inline constexpr std::int64_t kFamilies = 9;
+// Below this a variance counts as this: the square root has a slope there.
+inline constexpr double kLeastSummaryVariance = 1e-12;
 
 // "mean", "last − first", …: in reports.
 std::string family_name(Family family);
