@@ -129,16 +129,28 @@ def test_who_has_other_settings_or_would_be_alone_is_refused(cache, tmp_path):
     assert any(state.glob("*.checkpoint")) and not any(state.glob("*.claim")), "what it gave up is free"
 
 
+def halted(processes, so):
+    """Stops the processes at a moment at which `so()` holds, however slow they are."""
+    while all(process.poll() is None for process in processes):
+        for process in processes:
+            process.send_signal(signal.SIGSTOP)
+        if so():
+            return
+        for process in processes:
+            process.send_signal(signal.SIGCONT)
+        time.sleep(0.01)
+    raise AssertionError([process.communicate() for process in processes])
+
+
 def test_one_process_takes_up_what_several_left(cache, tmp_path):
     out, state = tmp_path / "run", tmp_path / "run.unfinished" / "state"
     command = words(cache, out, *LONG)
     processes = [start([*command, "--shared"]) for _ in range(2)]
-    while not any(state.glob("*.record")) and processes[0].poll() is None:
-        time.sleep(0.01)
+    halted(processes, lambda: any(state.glob("*.record")) and any(state.glob("*.claim")))
     for process in processes:
         process.kill()
         process.communicate()
-    assert any(state.glob("*.claim")) and not out.exists()
+    assert not out.exists()
     ended([start([*command, "--resume"])])
     (tmp_path / "alone").mkdir()
     assert content(out) == one_process(cache, tmp_path / "alone", *LONG)
