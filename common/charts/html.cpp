@@ -163,8 +163,8 @@ std::string key_values(const std::vector<std::pair<std::string, std::string>>& p
 
 std::string with_data(std::string_view kind, std::string_view id, std::string_view html,
                       const Json& data) {
-  return concat("<div class=\"", kind, "\" id=\"", id, "\">\n", html,
-                "<script type=\"application/json\">", inert(data), "</script>\n</div>\n");
+  return concat("<div class=\"", kind, "\"", id.empty() ? "" : concat(" id=\"", id, "\""), ">\n",
+                html, "<script type=\"application/json\">", inert(data), "</script>\n</div>\n");
 }
 
 Page::Page(std::string title, std::string subtitle)

@@ -85,6 +85,7 @@ class RowColumn {
 class Table {
   constructor(root) {
     this.id = root.id;
+    this.height = 30;  // px of a row, until one is drawn
     const data = JSON.parse(root.querySelector('script').textContent);
     this.columns = [];
     for (const column of data.columns) {
@@ -99,8 +100,8 @@ class Table {
   }
 
   draw(root) {
-    this.search = element('input', { type: 'search', placeholder: 'search in all columns',
-      'aria-label': 'search in all columns', oninput: () => this.update() });
+    this.search = element('input', { type: 'search', placeholder: 'search in names and texts',
+      'aria-label': 'search in names and texts', oninput: () => this.update() });
     this.found = element('span', { class: 'found', 'aria-live': 'polite' });
     this.heads = this.columns.map((column, i) => element('th', { class: column.right ? 'num' : '' },
       element('button', { title: column.name, onclick: () => this.sort(i) }, column.name)));
@@ -162,7 +163,7 @@ class Table {
 
   // Only rows that can be seen are in the page; empty ones above and below keep the others' place.
   show() {
-    const height = this.height || 30, first = Math.max(0, Math.floor(this.scroller.scrollTop / height) - 10);
+    const height = this.height, first = Math.max(0, Math.floor(this.scroller.scrollTop / height) - 10);
     const seen = [...this.order.subarray(first, first + Math.ceil(this.scroller.clientHeight / height) + 20)];
     const gap = (rows) => element('tr', { style: `height:${rows * height}px`, 'aria-hidden': 'true' });
     this.body.replaceChildren(gap(first), ...seen.map((row) => this.line(row)), gap(this.order.length - first - seen.length));
@@ -247,7 +248,9 @@ class Threshold {
     const data = JSON.parse(root.querySelector('script').textContent);
     this.scores = unpack(data.scores, Float32Array);
     this.positive = unpack(data.positive, Uint8Array);
-    const moved = (event) => this.show(Number(event.target.value));
+    const moved = ({ target }) => {
+      if (target.value !== '' && target.value >= 0 && target.value <= 1) this.show(Number(target.value));
+    };
     this.slider = element('input', { type: 'range', min: 0, max: 1, step: 0.001, 'aria-label': 'threshold', oninput: moved });
     this.number = element('input', { type: 'number', min: 0, max: 1, step: 0.001, 'aria-label': 'threshold', oninput: moved });
     this.row = element('tr');

@@ -41,13 +41,13 @@ def test_a_folder_of_other_things_takes_no_cache(tmp_path):
 def test_the_summary_says_what_computed(tmp_path):
     command = ["extract", "--input", make_exams(tmp_path, 1), "--out", tmp_path / "x.h5", *RANDOM]
     text = coldframe(*command).stdout
-    assert ("backbone   12 blocks of width 192, 3 heads, patches of 16 pixels, exact GELU, pooling mean, images of 64×64; "
+    assert ("backbone   12 blocks of width 192, 3 heads, patches of 16 pixels, gelu, pooling mean, images of 64×64; "
             "random weights of seed 0\n") in text
     summary = json.loads(coldframe(*command, "--json").stdout)
     assert summary["backbone"]["architecture"]["heads"] == 3 and summary["image_size"] == 64
     rotary = ["vit_small_plus_patch16_dinov3" if word == "vit_tiny_patch16_224" else word for word in RANDOM]
     text = coldframe(*command[:4], tmp_path / "y.h5", *rotary).stdout
-    assert "gated SiLU, rotary positions, pooling mean" in text
+    assert "gated silu, rotary positions, pooling mean" in text
 
 
 def test_one_exam_is_not_several(tmp_path):

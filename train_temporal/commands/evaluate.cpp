@@ -139,7 +139,8 @@ StudyReport report_on(const std::vector<ModelPredictions>& models, const Cohort&
     if (!cohort.targets[t].binary()) continue;
     const std::string of =
         cohort.targets.size() > 1 ? concat("threshold of ", cohort.targets[t].name) : "threshold";
-    facts.emplace_back(of, fixed(asked.questions.threshold.value_or(ensemble.threshold(t)), 4));
+    study.targets[t].applied_threshold = asked.questions.threshold.value_or(ensemble.threshold(t));
+    facts.emplace_back(of, fixed(*study.targets[t].applied_threshold, 4));
   }
   facts.emplace_back("feature_digest", ensemble.card().recipe.feature_digest());
   return study;

@@ -129,10 +129,11 @@ std::string search_sentence(const Json& config, const Json& result) {
   for (const Json& fold : result.value("folds", Json::array()))
     if (fold.contains("setting")) taken.push_back(fold["setting"]);
   if (search.empty() || taken.empty()) return "";
-  return concat(" Of ", search.size(),
-                " settings, of which this is the first and the others were drawn at random, each "
-                "split took the best on its validation part: ",
-                search_text(taken), ". All that were tried: ", quoted_list(search), ".");
+  return concat(
+      " Of ", search.size(),
+      " settings, of which the one above is the first and the others were drawn at random, each "
+      "split took the best on its validation part: ",
+      search_text(taken), ". All that were tried: ", quoted_list(search), ".");
 }
 
 std::string model_paragraph(const Json& config, const Json& result) {
@@ -167,7 +168,8 @@ std::string statistics_paragraph(const Json& config, const Json& result) {
   if (chose("threshold")) text += "The threshold of decisions was chosen there, too. ";
   text += concat("Intervals are of ", exact(100 * interval.at("level").get<double>()),
                  " %: ", word_of(interval.at("method")), ".");
-  if (config.at("seeds") > 1 || config.at("repeats") > 1)
+  const bool compared = !config.value("compare", Json::array()).empty();
+  if (compared && (config.at("seeds") > 1 || config.at("repeats") > 1))
     text += " Those of differences between models include the spread between fits.";
   const Json models = result.value("models", Json::array());
   if (std::ranges::any_of(models, [](const Json& model) { return model.contains("delong"); }))

@@ -55,6 +55,7 @@ struct ModelResult {
   std::vector<PairedDifference> difference = {};  // main model − this one; empty for the main model
   // Binary targets have these: the AUROC that the summary has first, and main model − this one.
   std::optional<DeLong> delong = {}, delong_difference = {};
+  bool is_as_it_is = false;  // of a finished run: claims are of its fits, and not of others like it
   bool folds_together = false;  // a repeat is one part, in which exams of several folds are ranked
 };
 // Fills the figures and, for all but the first, differences; returns the tables that they come
@@ -111,7 +112,6 @@ struct HeldOutExams {
   };
   std::string output_name, error_name;
   std::vector<Exam> exams;
-  std::string picture_note;  // HTML on what pictures the page has; "": none
 };
 
 // How many of a cohort's exams lie farther from the training's than nearly all that it held out,
@@ -214,6 +214,8 @@ struct RunReport : RunFacts {
   std::vector<FoldChoice> choices;  // of the main model
   FrameReport examples;             // of the main model
   HeldOutExams held_out;            // likewise; no exams: not shown
+  std::string picture_note;         // HTML on what pictures of frames the page has; "": none
+  std::optional<double> applied_threshold = {};  // of an evaluation: at which it decides
   Questions questions;
   std::vector<OperatingFigure> operating_points;  // after evaluate_study(), as asked for
   SurvivalFigures survival;                       // likewise

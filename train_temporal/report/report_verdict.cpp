@@ -184,7 +184,7 @@ struct Control {
 constexpr const char* kOneSeed = "; of one seed";
 constexpr const char* kMoreSeeds =
     "The intervals of one seed do not know how much fits differ by chance: before you claim what "
-    "is of one seed, repeat with --seeds 3.";
+    "is of one seed, train with --seeds 3.";
 
 Words words_for(const RunReport& report) {
   const bool covariates = !report.covariates.empty();
@@ -210,7 +210,7 @@ std::vector<Control> controls_of(const Claim& claim, const RunReport& report) {
     const PairedDifference* ahead = find_difference(model, main_metric(report.scale));
     if (figure == nullptr || ahead == nullptr || !ahead->primary().value.defined()) continue;
     controls.push_back({model.name, figure->primary(), ahead->primary(), compare(ahead->primary()),
-                        found_text(model), !report.against.empty()});
+                        found_text(model), claim.control == kAgainst});
     if (!is_beginning) break;
   }
   return controls;

@@ -212,7 +212,7 @@ std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder&
     log_warning(
         concat("--memory-budget does not hold a fit of `summary`, which each fold would try "
                "beside ",
-               main, ": all take --inputs level"));
+               main, ": none takes a summary"));
   std::vector<FinishedFit> fits = plan(experiment);
   std::vector<FinishedFit> frozen = plan_frozen(experiment, fits);
   if (!frozen.empty()) run_fits(experiment, folder, "train on cached features", frozen);

@@ -79,9 +79,10 @@ void find_odd_numbers(const Values& values, OddityFinder& finder) {
     if (numbers[i] < 0 && slips)
       finder.note("negative " + values.name, i, as_text(i) + " is negative");
   }
-  finder.measure({values.name, false}, numbers, [&](std::size_t i, double, double usual) {
-    return concat(as_text(i), ", usually ", html::number_text(usual));
-  });
+  finder.measure({"column " + values.name, false}, numbers,
+                 [&](std::size_t i, double, double usual) {
+                   return concat(as_text(i), ", usually ", html::number_text(usual));
+                 });
 }
 
 bool mostly_numbers(const Values& values) {

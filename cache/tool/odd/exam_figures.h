@@ -19,7 +19,7 @@ struct ExamFigures {
   // The frame that is least like the mean of the others, and 1 − their cosine; of three or more.
   double strangeness = kUnknown;
   std::size_t strange_frame = 0;
-  std::vector<std::size_t> zero, not_finite;  // frames that are there
+  std::vector<std::size_t> zero;      // frames that are there
   std::vector<std::size_t> repeated;  // frames that are equal to an earlier one, zeros apart
 };
 

@@ -10,6 +10,7 @@ namespace coldframe::cache::tool {
 namespace {
 
 constexpr std::size_t kOfDistance = 5;
+constexpr double kLeastStrange = 0.01;  // 1 − cosine: frames of a still clip are all alike
 
 // Of ‖a‖, ‖b‖ and the cosine between them.
 double distance_between(double a, double b, double cosine) {
@@ -73,7 +74,7 @@ void find_odd_features(const Examined& examined, OddityFinder& finder, Oddities&
                    return concat("norm of frame ", figures[exam].norm_frame, " differs ",
                                  html::number_text(value), "-fold from the others'");
                  });
-  finder.measure({"one frame unlike the others", true, 2, true},
+  finder.measure({"one frame unlike the others", true, 2, true, kLeastStrange},
                  of_each(figures, &ExamFigures::strangeness),
                  [&](std::size_t exam, double value, double) {
                    return concat("frame ", figures[exam].strange_frame,

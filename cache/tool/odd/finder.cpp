@@ -1,6 +1,7 @@
 #include "cache/tool/odd/finder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "common/numbers/quantile.h"
@@ -62,12 +63,25 @@ void OddityFinder::measure(const Measure& measure, const std::vector<double>& va
     double score = std::abs(of_differences[exam]);
     if (!measure.ratio && std::isfinite(of_ratios[exam]) && usual > 0)
       score = std::min(score, std::abs(of_ratios[exam]));
-    if (!(score > kLimit) || (measure.only_high && values[exam] < usual)) continue;
+    if (!(score > kLimit) || values[exam] < measure.least ||
+        (measure.only_high && values[exam] < usual))
+      continue;
     const double factor = std::max(values[exam] / usual, usual / values[exam]);
     if (measure.ratio && factor < measure.least_factor) continue;
     note(measure.kind, exam, words(exam, values[exam], usual),
          std::min(score / kLimit, kMostStrength));
   }
+}
+
+// What all exams have, or more than a tenth of them, makes none odd.
+bool OddityFinder::is_common(const std::string& kind) const {
+  const std::size_t count = cache_.exams().size(), having = found_.at(kind).size();
+  return having == count || having > std::max(kAlwaysOdd, count / 10);
+}
+
+bool OddityFinder::is_outlier(std::size_t exam) const {
+  return std::ranges::any_of(std::array{kOddNorm, kFarAway},
+                             [&](const char* kind) { return has(kind, exam) && !is_common(kind); });
 }
 
 bool OddityFinder::has(const std::string& kind, std::size_t exam) const {
@@ -81,7 +95,7 @@ void OddityFinder::finish(Oddities& oddities) const {
   oddities.reasons.assign(count, "");
   for (const std::string& kind : kinds_) {
     const auto& exams = found_.at(kind);
-    if (exams.size() > std::max(kAlwaysOdd, count / 10)) {
+    if (is_common(kind)) {
       const std::string& example = cache_.exams()[exams.begin()->first].id;
       if (exams.size() < count)
         oddities.common.push_back(

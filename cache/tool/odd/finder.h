@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ class OddityFinder {
     bool ratio = true;        // numbers above 0, of which ratios count; else differences
     double least_factor = 1;  // of ratios: one that is nearer to 1 is never odd
     bool only_high = false;
+    double least = -std::numeric_limits<double>::infinity();  // a number below it is never odd
   };
   // In words: the exam, its number and the median of all.
   using Words = std::function<std::string(std::size_t exam, double value, double usual)>;
@@ -36,13 +38,15 @@ class OddityFinder {
   // Sets oddness, reasons and common.
   void finish(Oddities& oddities) const;
   bool has(const std::string& kind, std::size_t exam) const;
-  bool is_outlier(std::size_t exam) const { return has(kOddNorm, exam) || has(kFarAway, exam); }
+  bool is_outlier(std::size_t exam) const;
 
  private:
   struct Reason {
     std::string text;
     double strength;
   };
+  bool is_common(const std::string& kind) const;
+
   const CacheReader& cache_;
   std::vector<std::string> kinds_;  // in order of appearance
   std::map<std::string, std::map<std::size_t, std::vector<Reason>>> found_;

@@ -66,8 +66,9 @@ Matrix rows_of(const ExamMeans& means, const std::vector<std::size_t>& places) {
 // behind them all outliers.
 struct Mapped {
   std::vector<std::size_t> exams;
-  std::size_t usual = 0;
-  Matrix points;  // [n, 2]
+  std::size_t usual = 0;     // of these, no outliers
+  std::size_t usual_of = 0;  // from which they were drawn
+  Matrix points;             // [n, 2]
   std::vector<double> variance_share;
 };
 
@@ -81,7 +82,7 @@ Mapped map_exams(const ReportData& data) {
   Matrix rows = rows_of(means, places);
   const std::vector<float> middle = centre(rows);
   const PrincipalAxes axes = principal_axes(rows, 2);
-  Mapped mapped{{}, places.size(), {}, axes.variance_share};
+  Mapped mapped{{}, places.size(), usual.size(), {}, axes.variance_share};
   if (axes.axes.rows < 2) return mapped;
   Matrix far = rows_of(means, outliers);
   for (std::size_t i = 0; i < far.values.size(); ++i) far.values[i] -= middle[i % far.columns];
@@ -145,12 +146,13 @@ std::string map_section(const CacheReader& cache, const ReportData& data) {
   return concat(
       "<p>Each point is an exam, the mean of its frames' features, on the first two "
       "principal components of ",
-      mapped.exams.size() < cache.exams().size()
-          ? concat(mapped.usual, " exams, drawn at random from ", cache.exams().size())
-          : concat("all ", mapped.usual, " exams"),
-      outliers == 0 ? ""
-                    : concat(" that are no outliers; all ", outliers,
-                             " outliers are rings, at the edge where they lie beyond it"),
+      mapped.usual < mapped.usual_of
+          ? concat(mapped.usual, " exams, drawn at random from ", mapped.usual_of)
+          : concat("all ", plural(mapped.usual, "exam")),
+      outliers == 0 ? (data.means.exams.size() < cache.exams().size() ? " with features" : "")
+                    : concat(" that are no outliers; ", plural(outliers, "outlier"),
+                             outliers == 1 ? " is a ring" : " are rings",
+                             ", drawn at the edge if it lies beyond"),
       ". A click on a point shows the exam. ",
       column.empty() ? std::string("No column has 2 to 8 different values to colour by.")
                      : concat("Colour: ", html::escape(column), "."),

@@ -225,3 +225,19 @@ def test_the_oddest_come_first_and_the_map_has_every_outlier(odd):
     rings = {int(row) for row in re.findall(r'<a href="#exams-(\d+)"><circle class="dot ring"', page.text)}
     assert {PLACES[loud], PLACES[elsewhere]} <= rings
     assert re.search(r">Norms of the features, without \d+ above", page.text), "outliers leave room for the others"
+
+
+def test_what_all_exams_share_makes_none_odd(tmp_path):
+    cohort = Cohort()
+    cohort.exams = cohort.exams[:3]
+    for exam in cohort.exams:
+        cohort.keep(exam, 1)
+    assert "No exam is unlike the others." in Page(report(cohort.write(tmp_path))).text
+
+
+def test_what_many_exams_have_makes_no_outlier(tmp_path):
+    cohort = Cohort()
+    for exam in cohort.exams[::5]:
+        exam["features"] *= 30
+    page = Page(report(cohort.write(tmp_path)))
+    assert "norm: 60 of 300 exams" in page.text and "dot ring" not in page.text

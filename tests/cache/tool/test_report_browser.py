@@ -113,6 +113,15 @@ def test_a_point_of_the_map_leads_to_its_exam(opened):
     assert opened.run("document.querySelector('.card').hidden")
 
 
+def test_an_exam_far_down_is_shown_in_the_table(opened):
+    opened.run("location.hash = '#exams-250'")
+    opened.settle()
+    assert "e250" not in shown(opened)
+    opened.click(".card button")
+    opened.settle()
+    assert "e250" in shown(opened)
+
+
 def test_names_of_others_stay_text(opened):
     opened.run("location.hash = '#exams-5'")
     opened.settle()

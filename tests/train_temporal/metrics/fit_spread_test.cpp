@@ -60,7 +60,7 @@ double reach(double error, double freedom, double level) {
 TEST(FitSpread, IsThatOfTheSeedsOfEachFold) {
   const std::vector<std::vector<FoldScores>> a = {fit(1, 0.5), fit(2, 0.3), fit(3, 0.9)},
                                              b = {fit(4, 0.1), fit(5, 0.1), fit(6, 0)};
-  double variance = 0;
+  double variance = 0, of_variance = 0;
   for (std::size_t fold = 0; fold < 2; ++fold) {
     double ahead[3], mean = 0, squares = 0;
     for (std::size_t s = 0; s < 3; ++s) {
@@ -69,15 +69,18 @@ TEST(FitSpread, IsThatOfTheSeedsOfEachFold) {
     }
     for (const double one : ahead) squares += (one - mean) * (one - mean);
     variance += squares / 2 / 3 / 4;
+    of_variance += std::pow(squares / 2 / 3 / 4, 2) / 2;
   }
   const Compared main = compared(a[0], a), other = compared(b[0], b);
   const Estimate patients = difference(main, other, false), all = difference(main, other, true);
   EXPECT_TRUE(std::isnan(patients.error_of_fits));
   const double error = std::sqrt(variance), d = all.value.value;
+  const double freedom = variance * variance / of_variance;  // Satterthwaite's
   EXPECT_NEAR(all.error_of_fits, error, 1e-12);
   EXPECT_EQ(d, patients.value.value);
-  EXPECT_NEAR(d - all.low.value, std::hypot(d - patients.low.value, reach(error, 4, 0.95)), 1e-12);
-  EXPECT_NEAR(all.claim_high - d, std::hypot(patients.claim_high - d, reach(error, 4, 0.99)),
+  EXPECT_NEAR(d - all.low.value, std::hypot(d - patients.low.value, reach(error, freedom, 0.95)),
+              1e-12);
+  EXPECT_NEAR(all.claim_high - d, std::hypot(patients.claim_high - d, reach(error, freedom, 0.99)),
               1e-12);
 }
 

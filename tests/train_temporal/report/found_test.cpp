@@ -80,7 +80,7 @@ TEST(Verdict, SaysOfClaimsThatTheyAreOfOneSeed) {
       "\n");
   EXPECT_THAT(said, HasSubstr("The order of frames carries part of what gru found"));
   EXPECT_THAT(said, HasSubstr("; of one seed)"));
-  EXPECT_THAT(said, HasSubstr("repeat with --seeds 3"));
+  EXPECT_THAT(said, HasSubstr("train with --seeds 3"));
   const std::string undecided =
       join(verdict(example({model("gru", 1.6), model("mean", 1.3, 2, 5, 2)}, {"0", "1"})), "\n");
   EXPECT_THAT(undecided, HasSubstr("is undecided"));

@@ -45,14 +45,17 @@ FiguresOfFits of_pooled_repeats(const std::vector<MetricValue>& by_repeat) {
   return figures;
 }
 
+// Of the mean over parts. The degrees of freedom are Satterthwaite's, since parts differ in their
+// variance. With fewer than two, Student's quantile says nothing: unknown.
 struct FitSpread {
-  double variance = 0, freedom = 0;  // of the mean over parts; no degree of freedom: unknown
+  double variance = 0, freedom = 0;
+  bool known() const { return freedom >= 2; }
 };
 
 // Of a − b.
 FitSpread spread_of(const FiguresOfFits& a, const FiguresOfFits& b) {
   FitSpread spread;
-  double parts = 0;
+  double parts = 0, all = 0, of_variance = 0;
   for (std::size_t part = 0; part < std::min(a.size(), b.size()); ++part) {
     if (a[part].size() != b[part].size()) return {};
     std::vector<double> ahead;
@@ -62,26 +65,31 @@ FitSpread spread_of(const FiguresOfFits& a, const FiguresOfFits& b) {
     const double mean = mean_defined(ahead);
     double squares = 0;
     for (const double one : ahead) squares += (one - mean) * (one - mean);
-    spread.variance += squares / (n - 1) / n;
-    spread.freedom += n - 1;
+    const double variance = squares / (n - 1) / n;
+    spread.variance += variance;
+    of_variance += variance * variance / (n - 1);
+    all += n - 1;
     parts += 1;
   }
-  if (parts > 0) spread.variance /= parts * parts;
+  if (parts == 0) return spread;
+  spread.freedom = of_variance > 0 ? spread.variance * spread.variance / of_variance : all;
+  spread.variance /= parts * parts;
   return spread;
 }
 
-void include(Estimate& difference, const FitSpread& spread, double level) {
-  if (!difference.value.defined() || spread.freedom == 0) return;
+void include(Estimate& difference, const FitSpread& spread, double level, double most) {
+  if (!difference.value.defined() || !spread.known()) return;
   const double error = std::sqrt(spread.variance), d = difference.value.value;
   difference.error_of_fits = error;
   if (!difference.low.defined() || error == 0) return;
   const auto reach = [&](double bound, double of) {
     return std::hypot(bound - d, error * student_quantile((1 + of) / 2, spread.freedom));
   };
-  difference.low = MetricValue::of(d - reach(difference.low.value, level));
-  difference.high = MetricValue::of(d + reach(difference.high.value, level));
-  difference.claim_low = d - reach(difference.claim_low, kClaimLevel);
-  difference.claim_high = d + reach(difference.claim_high, kClaimLevel);
+  const auto possible = [&](double bound) { return std::clamp(bound, -most, most); };
+  difference.low = MetricValue::of(possible(d - reach(difference.low.value, level)));
+  difference.high = MetricValue::of(possible(d + reach(difference.high.value, level)));
+  difference.claim_low = possible(d - reach(difference.claim_low, kClaimLevel));
+  difference.claim_high = possible(d + reach(difference.claim_high, kClaimLevel));
 }
 
 }  // namespace
@@ -103,8 +111,11 @@ std::vector<MetricOfFits> figures_of_fits(const MetricTable& table,
 void include_fits(std::vector<PairedDifference>& differences, const std::vector<MetricOfFits>& a,
                   const std::vector<MetricOfFits>& b, double level) {
   for (std::size_t m = 0; m < differences.size(); ++m) {
-    include(differences[m].mean_over_folds, spread_of(a[m].over_folds, b[m].over_folds), level);
-    include(differences[m].pooled, spread_of(a[m].pooled, b[m].pooled), level);
+    const MetricRange range = range_of(differences[m].metric);
+    const double most = range.high - range.low;
+    include(differences[m].mean_over_folds, spread_of(a[m].over_folds, b[m].over_folds), level,
+            most);
+    include(differences[m].pooled, spread_of(a[m].pooled, b[m].pooled), level, most);
   }
 }
 

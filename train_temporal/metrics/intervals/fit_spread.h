@@ -27,7 +27,8 @@ std::vector<MetricOfFits> figures_of_fits(const MetricTable& table,
 // Takes into the intervals of a − b that the fits of both differ. The figure of averaged fits has
 // the variance of the mean of so many fits in each part, with Student's quantile; the reaches of
 // patients and of fits are joined as those of independent terms of a sum (Zou and Donner 2008).
-// Leaves them as they are where `a` and `b` do not have the same number of fits, or several.
+// Leaves them as they are where `a` and `b` do not have the same number of fits, or too few (less
+// than two degrees of freedom).
 void include_fits(std::vector<PairedDifference>& differences, const std::vector<MetricOfFits>& a,
                   const std::vector<MetricOfFits>& b, double level);
 

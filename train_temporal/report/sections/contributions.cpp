@@ -36,6 +36,7 @@ std::string contributions_charts(const RunReport& report) {
                             "output, one below lowers it: integrated gradients from an exam whose "
                             "frames are all the training part's mean; ",
                             html::escape(report.examples.note), ".</p>\n");
+  if (report.held_out.exams.empty()) body += report.picture_note;
   for (const FrameContributions& exam : report.examples.exams) body += one_exam(exam);
   return body;
 }

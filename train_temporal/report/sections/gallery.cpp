@@ -32,11 +32,11 @@ std::string gallery(const RunReport& report) {
   table.add_numbers("fold", std::move(folds), 0);
   for (std::size_t i = 0; i < held_out.exams.size(); ++i)
     if (!held_out.exams[i].pictures.empty()) table.add_pictures(i, held_out.exams[i].pictures);
-  if (!held_out.picture_note.empty())
+  if (!report.picture_note.empty())
     table.explain_missing_pictures("This page has no pictures of this exam.");
   return paragraph(concat("Exams of all folds, each with the prediction of the models that did not "
                           "see it, the largest errors first. A click on a name shows the exam.")) +
-         held_out.picture_note + table.html(held_out.error_name);
+         report.picture_note + table.html(held_out.error_name);
 }
 
 }  // namespace

@@ -74,10 +74,12 @@ std::string models_section(const RunReport& report) {
     rows.push_back(std::move(row));
   }
   return figures_table(header, rows) +
-         paragraph(
+         paragraph(concat(
              "Differences are paired: both models on the same patients, each left out of both in "
              "turn. An interval that excludes 0 is a difference that chance among patients does "
-             "not explain, nor, where there are several seeds or repeats, chance among fits.") +
+             "not explain",
+             report.against.empty() ? ", nor, with three seeds or repeats, chance among fits."
+                                    : ".")) +
          families_table(report) + model_roc_chart(report);
 }
 

@@ -31,16 +31,26 @@ std::vector<std::string> row_at(double threshold, const std::vector<double>& sco
           fixed(fn, 0)};
 }
 
-// The mean of those that the folds chose on their validation parts.
-double chosen_threshold(const RunReport& report) {
+struct Beginning {
+  double threshold = 0.5;
+  const char* origin = "";
+};
+
+// Where the page begins: at the threshold of the report's decisions.
+Beginning beginning_of(const RunReport& report) {
+  if (report.questions.threshold) return {*report.questions.threshold, ", the one that was given"};
+  if (report.applied_threshold)
+    return {*report.applied_threshold, ", the mean of those of the models"};
+  if (report.choices.empty()) return {};
   double sum = 0;
   for (const FoldChoice& choice : report.choices) sum += choice.threshold;
-  const auto folds = static_cast<double>(report.choices.size());
-  return folds > 0 ? std::round(1000 * sum / folds) / 1000 : 0.5;
+  return {sum / static_cast<double>(report.choices.size()),
+          ", the mean of those that the folds chose on their validation parts"};
 }
 
 std::string threshold_section(const RunReport& report) {
   const ScoredExams all = pooled_exams(report.models.front());
+  const Beginning beginning = beginning_of(report);
   std::vector<double> scores;
   std::vector<int> labels;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -56,18 +66,16 @@ std::string threshold_section(const RunReport& report) {
                   rows);
   const Json data = {{"scores", html::packed<float>(scores)},
                      {"positive", html::packed<std::uint8_t>(labels)},
-                     {"threshold", chosen_threshold(report)},
+                     {"threshold", std::round(1000 * beginning.threshold) / 1000},
                      {"classes", report.classes}};
   return paragraph(concat(
-             "Held-out ", rows_name(report),
-             " of all folds at one threshold for all. It begins at ",
-             fixed(chosen_threshold(report), 3),
-             report.choices.empty() ? ""
-                                    : ", the mean of those that the folds chose on their "
-                                      "validation parts",
+             report.applied_threshold ? "The " : "Held-out ", rows_name(report),
+             report.applied_threshold ? "" : " of all folds",
+             " at one threshold for all. It begins at ", fixed(beginning.threshold, 3),
+             beginning.origin,
              ". A threshold that is chosen here is chosen on the exams that it is judged by, and "
              "does somewhat worse on others.")) +
-         html::with_data("threshold", "threshold", table, data);
+         html::with_data("threshold", "", table, data);
 }
 
 }  // namespace

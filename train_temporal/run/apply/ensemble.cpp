@@ -27,7 +27,7 @@ bool same_but_for_choices(ModelConfig a, const ModelConfig& b) {
   if (a.architecture != b.architecture && !a.architecture->by_steps)  // --inputs auto
     std::tie(a.time, a.elapsed, a.clock_width, a.frame_covariates) =
         std::tie(b.time, b.elapsed, b.clock_width, b.frame_covariates);
-  if (b.architecture->ordered)
+  if (b.architecture->ordered && (a.architecture->ordered || !a.architecture->by_steps))
     std::tie(a.architecture, a.layers, a.bidirectional) =
         std::tie(b.architecture, b.layers, b.bidirectional);
   a.hidden = b.hidden;

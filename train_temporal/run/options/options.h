@@ -41,6 +41,7 @@ struct ModelChoice {
   std::string inputs = kAutoInputs;  // a word of kInputs; auto: level, or a `summary` in place
   ModelConfig architecture;          // what the options say of it; the cache decides the rest
   FitOptions fit;
+  std::vector<std::string> compare;  // models to fit beside it
 };
 
 struct TrainOptions : ModelChoice {
@@ -58,7 +59,6 @@ struct TrainOptions : ModelChoice {
   std::size_t seeds = 1;
   std::uint64_t seed = 0;
 
-  std::vector<std::string> compare;
   bool default_compare = false;  // --compare alone: what does not apply to the target is left out
   std::string single_frame = "middle";  // of the model `single`; best: by each fold's validation
   std::int64_t layers = 0;              // 0: each model's own

@@ -40,7 +40,6 @@ void add_pictures(HeldOutExams& held_out, const std::vector<std::size_t>& exams,
     held_out.exams[i].pictures = pictures.of(exams[i]);
     if (pictures.is_full()) break;
   }
-  held_out.picture_note = pictures.note("those of example exams and of the largest errors");
 }
 
 }  // namespace

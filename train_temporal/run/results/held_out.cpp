@@ -135,6 +135,7 @@ Pair pair_up(const FinishedRun (&runs)[2], std::size_t t) {
 ModelResult model_of(const std::string& name, const Pair& pair, std::size_t which, std::size_t t) {
   ModelResult result;
   result.name = name;
+  result.is_as_it_is = true;
   result.folds_together = !pair.same_folds;
   result.folds = labelled_folds(pair.of[which], t);
   return result;

@@ -147,8 +147,10 @@ void add_model(RunReport& report, const ModelPredictions& model, std::size_t tar
   ModelResult& result = report.models.emplace_back();
   result.name = model.model;
   result.about = about_model(model.model, report.per_frame, !report.covariates.empty());
-  const NamedModel* known = find_model(model.model);
-  result.learns_order = known != nullptr && known->learns_order();
+  result.learns_order = std::ranges::any_of(split(model.model, '/'), [](const std::string& kind) {
+    const NamedModel* known = find_model(kind);  // a search may have taken several kinds
+    return known != nullptr && known->learns_order();
+  });
   result.frame = model.frame;
   result.folds = labelled_folds(model.held_out, target, asked.unit);
   if (!model.fits.empty())

@@ -41,10 +41,11 @@ bool may_draw(const ValueRow& row, const ModelConfig& model, const GivenOptions&
   return row.reader == nullptr || model.architecture->*row.reader;
 }
 
-// The kind that was drawn may lack what other options ask for.
+// The kind that was drawn may lack what other options ask for, or be that of a control.
 bool is_possible(const Setting& drawn, ModelChoice choice) {
   drawn.apply(choice);
   set_model(choice.architecture, choice.model);
+  if (std::ranges::find(choice.compare, choice.model) != choice.compare.end()) return false;
   return impossible(choice.architecture).empty();
 }
 
