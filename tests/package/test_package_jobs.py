@@ -151,7 +151,9 @@ def test_progress_is_shown_as_it_comes(study, tmp_path, capfd):
 def test_an_interrupt_stops_the_program_in_order(study, tmp_path):
     """Ctrl-C in a notebook: the job ends by itself, and what is there can be continued."""
     folder, cache, _, _ = study
-    code = ("import sys, coldframe\n"
+    # Python leaves SIGINT ignored where it is when Python starts, as it is in jobs that a shell starts with &.
+    code = ("import signal, sys, coldframe\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "try:\n    coldframe.train(sys.argv[1], sys.argv[2], target='label', epochs=100000, patience=100000)\n"
             "except coldframe.Stopped as stopped:\n    sys.exit(f'stopped: {stopped}')\n")
     python = dict(os.environ, PYTHONPATH=str(Path(coldframe.__file__).parents[1]))
