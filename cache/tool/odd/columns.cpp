@@ -60,7 +60,7 @@ void find_rare(const Values& values, OddityFinder& finder) {
   }
 }
 
-// Numbers of a column of which nearly all values are numbers.
+// Judges a column whose values are nearly all numbers.
 void find_odd_numbers(const Values& values, OddityFinder& finder) {
   std::vector<double> numbers(values.texts.size(), std::nan(""));
   std::size_t parsed = 0, negative = 0;

@@ -1,4 +1,4 @@
-// What the features of one exam look like, as far as an exam may be odd in it.
+// The figures of one exam's features by which it may be odd.
 #pragma once
 
 #include <limits>

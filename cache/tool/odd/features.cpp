@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kOfDistance = 5;
 constexpr double kLeastStrange = 0.01;  // 1 − cosine: frames of a still clip are all alike
 
-// Of ‖a‖, ‖b‖ and the cosine between them.
+// The Euclidean distance of vectors of lengths a and b with this cosine between them.
 double distance_between(double a, double b, double cosine) {
   return std::sqrt(std::max(0.0, a * a + b * b - 2 * a * b * cosine));
 }

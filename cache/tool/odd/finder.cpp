@@ -11,7 +11,7 @@ namespace coldframe::cache::tool {
 namespace {
 
 constexpr std::size_t kLeastExams = 10, kAlwaysOdd = 3, kFramesNamed = 4;
-// Of a normal distribution, two in a billion lie beyond it; real ones have heavier tails.
+// Two in a billion of a normal distribution lie beyond it; real ones have heavier tails.
 constexpr double kLimit = 6, kMostStrength = 10;
 
 std::vector<double> known_of(const std::vector<double>& values) {
@@ -27,8 +27,7 @@ std::vector<double> logarithms(const std::vector<double>& values) {
   return logs;
 }
 
-}  // namespace
-
+// [N] modified z-scores; NaN for NaN, 0 where too few numbers are known to judge by.
 std::vector<double> modified_scores(const std::vector<double>& values) {
   std::vector<double> scores, deviations = known_of(values);
   const bool enough = deviations.size() >= kLeastExams;
@@ -44,6 +43,8 @@ std::vector<double> modified_scores(const std::vector<double>& values) {
                                            : 0);
   return scores;
 }
+
+}  // namespace
 
 void OddityFinder::note(const std::string& kind, std::size_t exam, std::string text,
                         double strength) {
@@ -73,7 +74,7 @@ void OddityFinder::measure(const Measure& measure, const std::vector<double>& va
   }
 }
 
-// What all exams have, or more than a tenth of them, makes none odd.
+// A reason is too common to be odd when all exams have it, or more than a tenth of them.
 bool OddityFinder::is_common(const std::string& kind) const {
   const std::size_t count = cache_.exams().size(), having = found_.at(kind).size();
   return having == count || having > std::max(kAlwaysOdd, count / 10);

@@ -23,10 +23,10 @@ class OddityFinder {
   // `kind`: what the reasons of many exams have in common, "repeated frames".
   void note(const std::string& kind, std::size_t exam, std::string text, double strength = 1);
 
-  // What may be odd in a number that each exam has, NaN for none.
+  // How a number of each exam (NaN: none) is judged.
   struct Measure {
     std::string kind;
-    bool ratio = true;        // numbers above 0, of which ratios count; else differences
+    bool ratio = true;        // compare ratios, of numbers above 0; else differences
     double least_factor = 1;  // of ratios: one that is nearer to 1 is never odd
     bool only_high = false;
     double least = -std::numeric_limits<double>::infinity();  // a number below it is never odd
@@ -51,9 +51,6 @@ class OddityFinder {
   std::vector<std::string> kinds_;  // in order of appearance
   std::map<std::string, std::map<std::size_t, std::vector<Reason>>> found_;
 };
-
-// [N] modified z-scores; NaN for NaN, 0 where too few numbers are known to judge by.
-std::vector<double> modified_scores(const std::vector<double>& values);
 
 void find_odd_features(const Examined& examined, OddityFinder& finder, Oddities& oddities);
 void find_odd_neighbours(const Examined& examined, OddityFinder& finder);

@@ -9,7 +9,8 @@ namespace coldframe::cache::tool {
 namespace {
 
 constexpr double kAlike = 0.999;
-// How regularly neighbours must share a label or patient, for those that do not to be odd.
+// An exam whose neighbours have another label or patient is odd only where this share of
+// neighbours has the same.
 constexpr double kRegular = 0.8;
 
 using Keys = std::vector<std::string>;  // of each row of the means; "": unknown

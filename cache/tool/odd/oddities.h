@@ -11,7 +11,7 @@
 
 namespace coldframe::cache::tool {
 
-// What exams are compared by.
+// The cache, and the figures that exams are compared by.
 struct Examined {
   const CacheReader& cache;
   const std::vector<ExamFigures>& figures;  // of each exam
@@ -21,8 +21,8 @@ struct Examined {
 };
 
 struct Oddities {
-  // Of each exam. A reason counts 1; a measured one counts as often as its limit is exceeded, at
-  // most 10. 0: nothing is odd.
+  // [exam] the sum over its reasons; 0: nothing is odd. A reason counts 1; a measured one counts
+  // its number divided by the limit, at most 10.
   std::vector<double> oddness;
   std::vector<std::string> reasons;  // joined by "; "
   // The mean Euclidean distance between the mean features of the exam and of its nearest.
