@@ -9,7 +9,9 @@ memory (of a GPU: what nvidia-smi says of the process), the time from the frames
 AUROC on the test part with its interval (2000 resamples of patients). It ends with a check: MedNet's model with the
 weights that Coldframe trained gives Coldframe's probabilities within 1e-4.
 
-Coldframe's time to a model holds the extraction; its epochs with trained blocks stay within --memory-budget. With
+Coldframe's time to a model holds the extraction; its epochs with trained blocks stay within --memory-budget. Blocks are
+trained from the model with the frozen backbone, each program from its own, and keep the epoch of the lowest validation
+loss. With
 --device cuda all exams of the split, 12 frames of each and batches of 16 are the defaults, as MedNet has them.
 """
 import argparse
@@ -89,10 +91,11 @@ class Case:
 
     def mednet(self):
         o = self.options
-        out = self.folder / "mednet.json"
+        out = self.folder / f"mednet-blocks{self.blocks}.json"
         task = {"split": str(self.folder / "split.json"), "weights": str(self.folder / "weights.safetensors"),
                 "blocks": self.blocks, "classes": o.classes, "batch": o.batch, "epochs": self.epochs, "lr": self.lr,
-                "device": o.device, "out": str(out)}
+                "device": o.device, "out": str(out),
+                "from": str(self.folder / "mednet-blocks0.pt") if self.blocks else None}
         done = Measured([sys.executable, pathlib.Path(__file__).with_name("peer.py"), json.dumps(task)], self.folder, self.cuda)
         found = json.loads(out.read_text())
         self.theirs.append((found["seconds"][1:], done.bytes, done.seconds))
@@ -197,6 +200,8 @@ def main():
     parser.add_argument("--split", type=pathlib.Path, default=SPLIT)
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build" / "mednet-benchmark")
     options = parser.parse_args()
+    if min(options.epochs, options.frozen_epochs) < 2:
+        parser.error("an epoch's seconds are those of all but the first: give at least 2")
     options.out.mkdir(parents=True, exist_ok=True)
     folder = options.out.resolve()
     subprocess.run([sys.executable, EXAMPLE / "make_frames.py", options.split, folder, "--frames",

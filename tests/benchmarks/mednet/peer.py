@@ -1,8 +1,9 @@
 """MedNet's ViT + GRU, as benchmark.py starts it: trains and predicts, in the folder where the frames lie.
 
-    peer.py '{"split": …, "weights": …, "blocks": 2, "classes": 2, "batch": 4, "epochs": 3, "lr": 1e-5, "device": "cpu", "out": …}'
+    peer.py '{"split": …, "weights": …, "blocks": 2, "classes": 2, "batch": 4, "epochs": 3, "lr": 1e-5, "device": "cpu", "from": …, "out": …}'
 
-Writes `out`: seconds of each epoch with its validation, and of the test part's exams names and probabilities.
+Writes `out`: seconds of each epoch with its validation, and of the test part's exams names and probabilities; beside it
+the model, for a later `from`: what trained blocks start with, since a new GRU would bend the features first.
 """
 import json
 import pathlib
@@ -69,6 +70,8 @@ def main():
     task = json.loads(sys.argv[1])
     model = made_model(task["weights"], task["blocks"], task["classes"])
     model._optimizer_arguments["lr"] = task["lr"]
+    if task["from"]:
+        model.load_state_dict(torch.load(task["from"]))
     data = datamodule_of(task["split"], task["classes"], model, task["batch"])
     epochs = Epochs()
     trainer = lightning.pytorch.Trainer(
@@ -78,6 +81,7 @@ def main():
     trainer.fit(model, data)
     model.load_state_dict(epochs.weights)
     found = test_outputs(model, data, task["device"])
+    torch.save(epochs.weights, pathlib.Path(task["out"]).with_suffix(".pt"))
     pathlib.Path(task["out"]).write_text(json.dumps(
         {"seconds": epochs.seconds, "probabilities": {name: x.softmax(0).tolist() for name, x in found.items()}}))
 
