@@ -21,6 +21,8 @@ MAX_LINES = 350
 # Each room and the rooms from which it may include; a name with a suffix is one file of a room. A room
 # stands for the folders in it that have no line of their own.
 COMMON = {"common", "common/system"}
+EXTRACTION = COMMON | {"common/torch", "cache", "extract", "extract/frames", "extract/augment",
+                       "extract/preprocess", "extract/vit", "extract/cuda"}
 EVALUATION = {"train_temporal/metrics", "train_temporal/splits", "train_temporal/tasks"}
 MODELS = {"train_temporal/data", "train_temporal/models", "train_temporal/models/kernels",
           "train_temporal/training", "train_temporal/tune"}
@@ -37,9 +39,10 @@ ROOMS = {
     "extract/augment": COMMON | {"extract/augment", "extract/frames/frame.h"},
     "extract/vit": COMMON | {"common/torch", "extract/vit", "extract/cuda"},
     "extract/cuda": {"extract/cuda", "common/system/library.h"},
-    # extract's main, options, plan, pipeline and inspect
-    "extract": COMMON | {"common/torch", "cache", "extract", "extract/frames", "extract/augment",
-                         "extract/preprocess", "extract/vit", "extract/cuda"},
+    # extract's main, options, plan and pipeline
+    "extract": EXTRACTION | {"extract/inspect/benchmark/benchmark.h",
+                             "extract/inspect/dry_run/report.h"},
+    "extract/inspect": EXTRACTION | {"extract/inspect"},
     "train_temporal/metrics": COMMON | {"train_temporal/metrics"},
     "train_temporal/tasks": COMMON | {"train_temporal/metrics", "train_temporal/tasks"},
     "train_temporal/splits": COMMON | {"cache", "train_temporal/splits", "train_temporal/tasks"},

@@ -10,6 +10,7 @@
 #include "common/files/file.h"
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
+#include "extract/frames/input/source_digest.h"
 
 namespace coldframe::extract::dry_run {
 namespace {

@@ -3,7 +3,7 @@
 #include "cache/maintain/parts.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "extract/inspect/first_frames.h"
+#include "extract/pipeline/devices/first_frames.h"
 
 namespace coldframe::extract {
 namespace {

@@ -13,7 +13,7 @@
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
-#include "extract/inspect/first_frames.h"
+#include "extract/pipeline/devices/first_frames.h"
 #include "extract/pipeline/feature_sink.h"
 #include "extract/pipeline/pipeline.h"
 #include "extract/plan/recipe.h"

@@ -1,4 +1,4 @@
-#include "extract/inspect/first_frames.h"
+#include "extract/pipeline/devices/first_frames.h"
 
 #include <cstring>
 #include <vector>
