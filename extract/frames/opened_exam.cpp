@@ -9,6 +9,7 @@
 #include "common/cli/error_context.h"
 #include "common/text/text.h"
 #include "extract/frames/input/file_name.h"
+#include "extract/frames/input/source_digest.h"
 #include "extract/frames/opened_exam.h"
 #include "extract/frames/source.h"
 
@@ -31,8 +32,8 @@ struct SinkFailed {
 
 }  // namespace
 
-OpenedExam::OpenedExam(const ExamSpec& exam, const ReaderOptions& options)
-    : exam_(exam), options_(options) {
+OpenedExam::OpenedExam(const ExamSpec& exam, const ReaderOptions& options, SourceDigest* digest)
+    : exam_(exam), options_(options), digest_(digest) {
   for (std::size_t item = 0; item < exam.items.size(); ++item) add_item(item);
   if (std::none_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.source; })) {
     for (const Slot& slot : slots_)
@@ -60,10 +61,12 @@ Source* OpenedExam::open(const std::filesystem::path& path) {
   if (faults_.contains(path)) return nullptr;
   if (const auto known = sources_.find(path); known != sources_.end()) return known->second.get();
   try {
-    const SourceKind* kind = nullptr;
-    auto source = open_source(path, options_for_files(), kind);
+    const SourceFile file(path, digest_);
+    held_ = file.hold();
+    const SourceKind& kind = require_kind(file);
+    auto source = kind.open(file, options_for_files());
     source->frame_count();  // of a clip decodes it
-    const std::string name = kind->name;
+    const std::string name = kind.name;
     if (kind_.empty()) {
       kind_ = name;
     } else {
@@ -215,7 +218,9 @@ std::size_t read_whole(std::span<const Slot> slots, std::size_t begin, std::size
   return slot;
 }
 
-void read_slots(std::span<const Slot> slots, const ExamSpec& exam, const Sink& sink) {
+}  // namespace
+
+void OpenedExam::read_slots(std::span<const Slot> slots, const Sink& sink) const {
   for (std::size_t begin = 0; begin < slots.size();) {
     std::size_t end = begin + 1;
     if (slots[begin].source == nullptr) {
@@ -225,13 +230,12 @@ void read_slots(std::span<const Slot> slots, const ExamSpec& exam, const Sink& s
              slots[end].index > slots[end - 1].index) {
         ++end;
       }
-      while (begin < end) begin = read_whole(slots, begin, end, exam, sink);
+      if (digest_ != nullptr) digest_->turn_to(exam_.items[slots[begin].item].path);
+      while (begin < end) begin = read_whole(slots, begin, end, exam_, sink);
     }
     begin = end;
   }
 }
-
-}  // namespace
 
 // A frame that cannot be read and whose time is unknown is chosen as if it were shown with the one
 // before it, so that it does not stand in the way of those whose times are known.
@@ -296,7 +300,7 @@ void OpenedExam::read(std::span<const std::int64_t> slots, const Sink& sink) con
     selected.push_back(slots_[static_cast<std::size_t>(slot)]);
   }
   try {
-    read_slots(selected, exam_, sink);
+    read_slots(selected, sink);
   } catch (const StopReading&) {
   } catch (const SinkFailed& failed) {
     std::rethrow_exception(failed.error);

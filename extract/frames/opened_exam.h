@@ -24,9 +24,9 @@ class OpenedExam {
     std::string fault = {};  // why it has no source; "" for a frame that has no file
   };
 
-  // Both must outlive this. DataError when no file can be opened, with the first one's reason, or
-  // when the exam has missing frames alone.
-  OpenedExam(const ExamSpec& exam, const ReaderOptions& options);
+  // All must outlive this; the digest follows what is read. DataError when no file can be opened,
+  // with the first one's reason, or when the exam has missing frames alone.
+  OpenedExam(const ExamSpec& exam, const ReaderOptions& options, SourceDigest* digest = nullptr);
 
   const std::vector<Slot>& slots() const { return slots_; }
   // The registry's name of the first file's reader, "images" for several image files.
@@ -49,10 +49,13 @@ class OpenedExam {
   void set_times();
   void set_times_from_headers();
   void settle_range() const;
+  void read_slots(std::span<const Slot> slots, const std::function<bool(ExamSlot&&)>& sink) const;
 
   const ExamSpec& exam_;
   const ReaderOptions& options_;
+  SourceDigest* digest_;
   std::map<std::filesystem::path, std::unique_ptr<Source>> sources_;
+  std::shared_ptr<const ByteSource> held_;  // the last one's open file, for a clip is read at once
   std::map<std::filesystem::path, std::string> faults_;  // of files that cannot be opened
   std::vector<Slot> slots_;
   std::string kind_;

@@ -4,21 +4,21 @@
 
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "common/cli/error.h"
+#include "common/cli/error_context.h"
+#include "common/text/text.h"
 #include "extract/frames/frame.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/frames/reader_options.h"
+#include "extract/frames/source_file.h"
 
 namespace coldframe::frames {
 
@@ -70,6 +70,21 @@ class Source {
   virtual bool holds_floats() const { return false; }
 };
 
+// A file that keeps to itself; whatever goes wrong with it names it: "clip 'a.gif': …".
+class FileSource : public Source {
+ protected:
+  FileSource(const char* called, const SourceFile& file)
+      : file_(file), name_(concat(called, " '", file.path().string(), "'")) {}
+
+  template <typename Work>
+  decltype(auto) guarded(const Work& work) const {
+    return in_context(name_, work);
+  }
+
+  SourceFile file_;
+  std::string name_;
+};
+
 // Holds what a file's header says of the exam that it belongs to; empty or NaN where it says
 // nothing.
 struct SourceFacts {
@@ -78,25 +93,34 @@ struct SourceFacts {
   std::vector<std::pair<std::string, std::string>> columns;      // "study", "view", …
 };
 
-// A kind of file. `detect` sees the file's first bytes (up to 4 KiB) and its name.
+// A kind of file: all that the rest of the program knows of its reader. A reader defines its row
+// beside itself and is named in registry.cpp.
 struct SourceKind {
   const char* name;      // "image", "video"
   const char* contents;  // for messages: the formats that it reads
-  bool is_clip;          // in a folder, each file is an exam; else files of one folder form one
-  bool (*detect)(std::string_view head, const std::filesystem::path& path);
-  std::unique_ptr<Source> (*open)(const std::filesystem::path& path, const ReaderOptions& options);
+  bool is_clip = true;   // in a folder, each file is an exam; else files of one folder form one
+  // What such files' names end with, in small letters: those that promise a file of this kind, and
+  // those that may mean something else.
+  const char* suffixes = "";
+  const char* other_suffixes = "";
+  bool (*detect)(const SourceFile& file);  // by its head and its name, if they suffice
+  // DataError, which names the file, when its header cannot be read.
+  std::unique_ptr<Source> (*open)(const SourceFile& file, const ReaderOptions& options);
   // Null for kinds whose headers say nothing. Reads the header only. DataError as `open`.
-  SourceFacts (*facts)(const std::filesystem::path& path, const ReaderOptions& options);
+  SourceFacts (*facts)(const SourceFile& file, const ReaderOptions& options) = nullptr;
+  bool has_series = false;  // headers name exams, whose files dicom/series.h gathers
 };
-std::span<const SourceKind> source_kinds();  // the registry
+template <typename Reader>
+std::unique_ptr<Source> open_as(const SourceFile& file, const ReaderOptions& options) {
+  return std::make_unique<Reader>(file, options);
+}
 
-// Null when no kind recognises the file.
-const SourceKind* detect_kind(const std::filesystem::path& path);
+std::span<const SourceKind* const> source_kinds();  // the registry
 
-// Opens a file by its kind. DataError, which says what the file looks like, when no kind recognises
-// it.
-std::unique_ptr<Source> open_source(const std::filesystem::path& path, const ReaderOptions& options,
-                                    const SourceKind*& kind);
+// Null when no kind recognises the file. DataError when it cannot be read.
+const SourceKind* detect_kind(const SourceFile& file);
+// DataError, which says what the file looks like, when no kind recognises it.
+const SourceKind& require_kind(const SourceFile& file);
 
 // Chooses the wanted frames of an exam, in this order:
 // 1. those from `start_s` on and before `end_s`, in seconds since the exam's first frame;
@@ -152,17 +176,5 @@ struct ExamSlot {
   // Some of its values are no finite numbers, and others are.
   bool is_partly_finite() const { return present && frame.finite < 1; }
 };
-
-// Sizes and modification times of the exam's files, and the XXH3-128 over their content. Both also
-// change when a file can no longer be read, or can be again; DataError where that befalls a file
-// that was read just now.
-std::string source_stamp(const ExamSpec& exam);
-std::string source_digest(const ExamSpec& exam,
-                          const std::set<std::filesystem::path>& were_read = {});
-
-// That digest as it was while some of the files were empty, or could not be read.
-enum class Lack { kEmpty, kUnreadable };
-std::string source_digest_without(const ExamSpec& exam,
-                                  const std::set<std::filesystem::path>& lacking, Lack lack);
 
 }  // namespace coldframe::frames

@@ -57,8 +57,8 @@ void refuse_constants_of_levels(const std::array<float, 3>& mean, const std::arr
 
 std::shared_ptr<const preprocess::Mask> load_mask(const std::string& path,
                                                   const frames::ReaderOptions& reader) {
-  const frames::SourceKind* kind = nullptr;
-  const auto source = frames::open_source(path, reader, kind);
+  const frames::SourceFile file(path);
+  const auto source = frames::require_kind(file).open(file, reader);
   if (source->frame_count() != 1)
     throw DataError(concat("--mask '", path, "' holds several frames; expected one image"));
   std::shared_ptr<const preprocess::Mask> mask;

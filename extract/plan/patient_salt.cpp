@@ -68,7 +68,7 @@ bool may_name_patients(const frames::ExamList& list) {
                                     [](const auto& item) { return !item.path.empty(); });
     if (first == exam.items.end()) return false;
     try {
-      const frames::SourceKind* kind = frames::detect_kind(first->path);
+      const frames::SourceKind* kind = frames::detect_kind(frames::SourceFile(first->path));
       return kind != nullptr && kind->facts != nullptr;
     } catch (const DataError&) {
       return false;

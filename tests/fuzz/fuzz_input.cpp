@@ -100,7 +100,8 @@ int read_all(const fs::path& input, std::string_view kind, unsigned variant) {
   try {
     for (const auto& exam : frames::list_exams(input, {{}, false, options}).exams) {
       try {
-        const frames::SourceKind* found = frames::detect_kind(exam.items.front().path);
+        const frames::SourceKind* found =
+            frames::detect_kind(frames::SourceFile(exam.items.front().path));
         if (found == nullptr || found->name != kind) continue;
         verdict = 0;
         read(exam, options);

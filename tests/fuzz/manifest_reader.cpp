@@ -1,5 +1,6 @@
 // Manifests: CSV, times, frame ranges, crops. The files that they name do not exist.
 #include "common/cli/error.h"
+#include "extract/frames/input/source_digest.h"
 #include "tests/extract/frames/read_exam.h"
 #include "tests/fuzz/fuzz_input.h"
 

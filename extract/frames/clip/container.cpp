@@ -20,7 +20,7 @@ using std::string_view_literals::operator""sv;
 
 class Container {
  public:
-  explicit Container(const InputFile& file) : file_(file) {}
+  explicit Container(const ByteSource& file) : file_(file) {}
 
   std::uint64_t size() const { return file_.size(); }
 
@@ -42,7 +42,7 @@ class Container {
   }
 
  private:
-  const InputFile& file_;
+  const ByteSource& file_;
 };
 
 std::uint64_t colour_table(std::uint64_t flags) {
@@ -162,7 +162,7 @@ const char* clip_demuxer(std::string_view head) {
   return is_transport_stream(head) ? "mpegts" : nullptr;
 }
 
-void check_png_header(const InputFile& file) {
+void check_png_header(const ByteSource& file) {
   constexpr std::uint64_t kFrame = 0x6663544c, kPixels = 0x49444154;  // "fcTL", "IDAT"
   const Container container(file);
   for (std::uint64_t at = 8;;) {
@@ -173,7 +173,7 @@ void check_png_header(const InputFile& file) {
   }
 }
 
-void check_container(const InputFile& file) {
+void check_container(const ByteSource& file) {
   std::string head(12, '\0');
   head.resize(file.read_some(0, std::as_writable_bytes(std::span(head))));
   const Container container(file);

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "common/files/file.h"
+#include "common/files/bytes/byte_source.h"
 
 namespace coldframe::frames {
 
@@ -14,10 +14,10 @@ const char* clip_demuxer(std::string_view head);
 // DataError, without the file's name, when the file ends before its container does: GIF (trailer
 // block), PNG (last chunk), AVI (RIFF size), MP4 and QuickTime (box sizes), Matroska and WebM
 // (segment size). Formats that state no length (MPEG streams, Ogg) pass.
-void check_container(const InputFile& file);
+void check_container(const ByteSource& file);
 
 // DataError as above when a chunk before an animated PNG's first frame is longer than the file:
 // FFmpeg allocates what such a chunk claims to hold.
-void check_png_header(const InputFile& file);
+void check_png_header(const ByteSource& file);
 
 }  // namespace coldframe::frames

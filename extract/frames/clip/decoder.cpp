@@ -59,8 +59,8 @@ CodecPointer open_codec(const ClipInput& input) {
 
 }  // namespace
 
-ClipDecoder::ClipDecoder(const std::filesystem::path& path, Carrier carrier)
-    : input_(path, carrier),
+ClipDecoder::ClipDecoder(std::shared_ptr<const ByteSource> file)
+    : input_(std::move(file)),
       codec_(open_codec(input_)),
       packet_(av_packet_alloc()),
       frame_(av_frame_alloc()) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
+#include <memory>
 
 #include "extract/frames/clip/ffmpeg.h"
 #include "extract/frames/clip/input.h"
@@ -13,9 +13,9 @@ namespace coldframe::frames {
 
 class ClipDecoder {
  public:
-  // DataError, without the file's name, here and below: a container or codec that is not read,
-  // damaged headers, frames larger than their file can plausibly hold.
-  explicit ClipDecoder(const std::filesystem::path& path, Carrier carrier = Carrier::kFile);
+  // `file` as ClipInput takes it. DataError, without the file's name, here and below: a container
+  // or codec that is not read, damaged headers, frames larger than their file can plausibly hold.
+  explicit ClipDecoder(std::shared_ptr<const ByteSource> file);
 
   // Decodes the next frame in the order of presentation; false at the end. DataError for a frame
   // that does not decode without faults, and behind the last whole frame of a file that is cut off;

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "common/cli/error.h"
-#include "common/cli/error_context.h"
 #include "common/text/text.h"
 #include "extract/frames/clip/decoder.h"
 #include "extract/frames/clip/packets.h"
@@ -14,10 +13,10 @@
 namespace coldframe::frames {
 namespace {
 
-class ClipEstimate : public Source {
+class ClipEstimate : public FileSource {
  public:
-  ClipEstimate(std::filesystem::path path, bool accept_broken_tail)
-      : path_(std::move(path)), accept_broken_tail_(accept_broken_tail) {
+  ClipEstimate(const SourceFile& file, bool accept_broken_tail)
+      : FileSource("clip", file), accept_broken_tail_(accept_broken_tail) {
     guarded([this] { look(); });
   }
 
@@ -30,14 +29,9 @@ class ClipEstimate : public Source {
             const std::function<void(Frame&&)>& sink) override;
 
  private:
-  template <typename Work>
-  void guarded(const Work& work) const {
-    in_context(concat("clip '", path_.string(), "'"), work);
-  }
   void look();
   std::vector<std::size_t> keys_of(std::span<const std::int64_t> indices) const;
 
-  std::filesystem::path path_;
   bool accept_broken_tail_;
   std::vector<ClipPacket> packets_;  // in the order of presentation
   std::vector<double> times_;
@@ -45,8 +39,8 @@ class ClipEstimate : public Source {
 };
 
 void ClipEstimate::look() {
-  ClipInput input(path_);
-  ClipPackets packets = read_packets(path_, input);
+  ClipInput input(file_.open());
+  ClipPackets packets = read_packets(input);
   packets_ = std::move(packets.shown);
   const std::string& fault = packets.fault;
   if (packets_.empty()) {
@@ -56,8 +50,8 @@ void ClipEstimate::look() {
     times_.push_back(seconds_of(packet.timestamp, input.stream().time_base));
   }
   if (!fault.empty() && !accept_broken_tail_) {
-    lost_tail_ = concat("clip '", path_.string(), "': ", fault, "; about ",
-                        plural(times_.size(), "frame"), " before that may be readable");
+    lost_tail_ = concat(name_, ": ", fault, "; about ", plural(times_.size(), "frame"),
+                        " before that may be readable");
     times_.push_back(std::numeric_limits<double>::quiet_NaN());
   }
   times_ = settle_times(std::move(times_));
@@ -85,7 +79,7 @@ void ClipEstimate::read(std::span<const std::int64_t> indices,
   if (indices.empty()) return;
   const std::vector<std::size_t> keys = keys_of(indices);
   std::optional<ClipDecoder> decoder;
-  guarded([&] { decoder.emplace(path_); });
+  guarded([&] { decoder.emplace(file_.open()); });
   ClipConverter converter = decoder->converter();
   Image last;
   for (std::size_t i = 0; i < indices.size(); ++i) {
@@ -102,8 +96,8 @@ void ClipEstimate::read(std::span<const std::int64_t> indices,
 
 }  // namespace
 
-std::unique_ptr<Source> estimate_clip(const std::filesystem::path& path, bool accept_broken_tail) {
-  return std::make_unique<ClipEstimate>(path, accept_broken_tail);
+std::unique_ptr<Source> estimate_clip(const SourceFile& file, bool accept_broken_tail) {
+  return std::make_unique<ClipEstimate>(file, accept_broken_tail);
 }
 
 }  // namespace coldframe::frames

@@ -53,13 +53,12 @@ const char* const kClipCodecs =
     "indeo5,svq1,svq3,qtrle,rpza,smc,dvvideo,prores,dnxhd,jpeg2000,ffv1,huffyuv,ffvhuff,utvideo,"
     "zlib,v210";
 
-ClipInput::ClipInput(const std::filesystem::path& path, Carrier carrier) {
+ClipInput::ClipInput(std::shared_ptr<const ByteSource> file) : file_(std::move(file)) {
   static std::once_flag settled;
   std::call_once(settled, [] {
     av_log_set_level(AV_LOG_QUIET);  // what goes wrong is reported by us, with the file's name
     av_max_alloc(kMaxAllocation);
   });
-  if (carrier == Carrier::kFile) file_.emplace(path);
   bytes_left_ = kFreeBytes + kMaxPasses * file_size();
   open();
   choose_stream();

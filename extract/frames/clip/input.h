@@ -4,11 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <optional>
+#include <memory>
 #include <string>
 
-#include "common/files/file.h"
+#include "common/files/bytes/byte_source.h"
 #include "extract/frames/clip/ffmpeg.h"
 
 namespace coldframe::frames {
@@ -19,19 +18,19 @@ inline constexpr std::size_t kMaxAllocation = std::size_t{1} << 29;
 
 // The path that stands for the standard input, where it is asked for.
 inline constexpr const char* kStandardInput = "-";
-enum class Carrier { kFile, kPipe };
 
 class ClipInput {
  public:
-  // kPipe reads the standard input, from front to back. DataError, without the file's name: no
+  // Null reads the standard input, from front to back. DataError, without the file's name: no
   // container that is read, or damaged headers.
-  explicit ClipInput(const std::filesystem::path& path, Carrier carrier = Carrier::kFile);
+  explicit ClipInput(std::shared_ptr<const ByteSource> file);
   ClipInput(const ClipInput&) = delete;
   ClipInput& operator=(const ClipInput&) = delete;
 
+  const ByteSource* file() const { return file_.get(); }
   // A pipe's is not known: as large as bounds on a file's content ask for.
   std::uint64_t file_size() const { return file_ ? file_->size() : kEndless; }
-  bool bounded() const { return file_.has_value(); }  // a pipe may go on for ever
+  bool bounded() const { return file_ != nullptr; }  // a pipe may go on for ever
   const char* demuxer() const { return format_->iformat->name; }
   AVStream& stream() const { return *stream_; }  // the first one of moving pictures
 
@@ -51,7 +50,7 @@ class ClipInput {
 
   static constexpr std::uint64_t kEndless = std::uint64_t{1} << 40;
 
-  std::optional<InputFile> file_;  // or a pipe, whose first bytes were looked at
+  std::shared_ptr<const ByteSource> file_;  // null: a pipe, whose first bytes were looked at
   std::string head_;
   std::string broken_;  // why a pipe could not be read to its end
   std::uint64_t position_ = 0;

@@ -29,10 +29,10 @@ void read_all(ClipInput& input, ClipPackets& packets) {
 
 }  // namespace
 
-ClipPackets read_packets(const std::filesystem::path& path, ClipInput& input) {
+ClipPackets read_packets(ClipInput& input) {
   ClipPackets packets;
   try {
-    check_container(InputFile(path));
+    check_container(*input.file());
   } catch (const DataError& error) {
     packets.fault = error.what();
   }

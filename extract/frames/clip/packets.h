@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -21,8 +20,8 @@ struct ClipPackets {
   bool all_shown_when_told = true;  // no packet is empty, is not to be shown, or tells no time
 };
 
-// Reads all of the clip at `path`, which `input` has opened.
-ClipPackets read_packets(const std::filesystem::path& path, ClipInput& input);
+// Reads all of a clip that is a file.
+ClipPackets read_packets(ClipInput& input);
 
 double seconds_of(std::int64_t timestamp, const AVRational& unit);  // NaN where there is none
 

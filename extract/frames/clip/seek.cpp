@@ -29,11 +29,10 @@ bool rises(const std::vector<std::int64_t>& timestamps) {
 
 }  // namespace
 
-std::optional<ClipPart> find_part(const std::filesystem::path& path, double from_s,
-                                  double until_s) {
-  ClipInput input(path);
+std::optional<ClipPart> find_part(const SourceFile& file, double from_s, double until_s) {
+  ClipInput input(file.open());
   if (!is_trusted(input)) return std::nullopt;
-  const ClipPackets packets = read_packets(path, input);
+  const ClipPackets packets = read_packets(input);
   if (!packets.fault.empty() || !packets.all_shown_when_told || packets.shown.empty()) return {};
   ClipPart part;
   for (const ClipPacket& packet : packets.shown) {
@@ -56,8 +55,8 @@ std::optional<ClipPart> find_part(const std::filesystem::path& path, double from
              : std::nullopt;
 }
 
-bool starts_as_told(const std::filesystem::path& path, const ClipPart& part) {
-  ClipDecoder decoder(path);
+bool starts_as_told(const SourceFile& file, const ClipPart& part) {
+  ClipDecoder decoder(file.open());
   const auto count = std::min<std::int64_t>(kCheckedFrames, std::ssize(part.timestamps));
   for (std::int64_t i = 0; i < count; ++i) {
     if (!decoder.next() ||

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <vector>
 
 #include "extract/frames/clip/decoder.h"
+#include "extract/frames/source_file.h"
 
 namespace coldframe::frames {
 
@@ -23,23 +23,23 @@ struct ClipPart {
 // where packets may not tell which frames there are (only MP4, QuickTime and Matroska with codecs
 // of a frame per packet are trusted, and each packet's time), where seeking saves nothing, or where
 // no frame lies there.
-std::optional<ClipPart> find_part(const std::filesystem::path& path, double from_s, double until_s);
+std::optional<ClipPart> find_part(const SourceFile& file, double from_s, double until_s);
 
 // Hands over the part's frames in order. False where they are not those that the packets told of,
 // at the clip's start or here: then all must be decoded. DataError as ClipDecoder::next().
 template <typename Sink>
-bool decode_part(const std::filesystem::path& path, const ClipPart& part, const Sink& sink);
+bool decode_part(const SourceFile& file, const ClipPart& part, const Sink& sink);
 
 // False unless the clip's first frames are those that its packets tell of.
-bool starts_as_told(const std::filesystem::path& path, const ClipPart& part);
+bool starts_as_told(const SourceFile& file, const ClipPart& part);
 
 // Brings the decoder to the part's key frame, which next() has decoded then. False where it cannot.
 bool go_to_key(ClipDecoder& decoder, const ClipPart& part);
 
 template <typename Sink>
-bool decode_part(const std::filesystem::path& path, const ClipPart& part, const Sink& sink) {
-  if (!starts_as_told(path, part)) return false;
-  ClipDecoder decoder(path);
+bool decode_part(const SourceFile& file, const ClipPart& part, const Sink& sink) {
+  if (!starts_as_told(file, part)) return false;
+  ClipDecoder decoder(file.open());
   if (!go_to_key(decoder, part)) return false;
   for (std::int64_t at = part.key; at < part.last; ++at) {
     if (at > part.key && !decoder.next()) return false;

@@ -15,7 +15,7 @@
 #include "extract/frames/clip/estimate.h"
 #include "extract/frames/clip/seek.h"
 #include "extract/frames/clip/times.h"
-#include "extract/frames/kinds.h"
+#include "extract/frames/source.h"
 
 namespace coldframe::frames {
 namespace {
@@ -70,10 +70,10 @@ void KeptFrames::clear() {
   *total_ -= std::exchange(bytes_, 0);
 }
 
-class VideoSource : public Source {
+class VideoSource : public FileSource {
  public:
-  VideoSource(std::filesystem::path path, const ReaderOptions& options)
-      : path_(std::move(path)),
+  VideoSource(const SourceFile& file, const ReaderOptions& options)
+      : FileSource("clip", file),
         accept_broken_tail_(options.accept_broken_tail),
         from_s_(options.from_s),
         until_s_(options.until_s) {}
@@ -97,11 +97,8 @@ class VideoSource : public Source {
   void decode_all(std::vector<double>& times);
   void decode_again(std::span<const std::int64_t> indices,
                     const std::function<void(Frame&&)>& sink);
-  std::string named(const std::string& reason) const {
-    return concat("clip '", path_.string(), "': ", reason);
-  }
+  std::string named(const std::string& reason) const { return concat(name_, ": ", reason); }
 
-  std::filesystem::path path_;
   bool accept_broken_tail_;
   double from_s_, until_s_;                 // frames outside are not asked for
   std::optional<ClipPart> part_;            // these, where they are found without decoding all
@@ -112,7 +109,7 @@ class VideoSource : public Source {
 };
 
 void VideoSource::decode_all(std::vector<double>& times) {
-  ClipDecoder decoder(path_);
+  ClipDecoder decoder(file_.open());
   converter_ = decoder.converter();
   bool keeps = true;
   while (decoder.next()) {
@@ -125,13 +122,13 @@ void VideoSource::decode_all(std::vector<double>& times) {
 bool VideoSource::count_by_part() {
   if (std::isinf(from_s_) && std::isinf(until_s_)) return false;
   try {
-    part_ = find_part(path_, from_s_, until_s_);
+    part_ = find_part(file_, from_s_, until_s_);
     bool keeps = true;
     const auto keep = [&](const ClipDecoder& decoder) {
       if (!converter_) converter_ = decoder.converter();
       keeps = keeps && kept_.add(decoder.picture());
     };
-    if (part_ && decode_part(path_, *part_, keep)) {
+    if (part_ && decode_part(file_, *part_, keep)) {
       times_ = part_->times;
       return true;
     }
@@ -147,7 +144,7 @@ void VideoSource::count_frames() {
   std::vector<double> times;
   std::string fault;
   try {
-    check_container(InputFile(path_));
+    check_container(*file_.open());
   } catch (const DataError& error) {
     fault = error.what();
   }
@@ -174,7 +171,7 @@ void VideoSource::count_frames() {
 // Decodes from the start once more, or from the part's.
 void VideoSource::decode_again(std::span<const std::int64_t> indices,
                                const std::function<void(Frame&&)>& sink) {
-  ClipDecoder decoder(path_);
+  ClipDecoder decoder(file_.open());
   ClipConverter converter = decoder.converter();
   std::int64_t at = -1;
   if (part_ && indices.front() >= part_->key) {
@@ -204,16 +201,20 @@ void VideoSource::read(std::span<const std::int64_t> indices,
   }
 }
 
+std::unique_ptr<Source> open_video(const SourceFile& file, const ReaderOptions& options) {
+  if (options.estimate) return estimate_clip(file, options.accept_broken_tail);
+  return std::make_unique<VideoSource>(file, options);
+}
+
 }  // namespace
 
-bool detect_video(std::string_view head, const std::filesystem::path&) {
-  return clip_demuxer(head) != nullptr;
-}
-
-std::unique_ptr<Source> open_video(const std::filesystem::path& path,
-                                   const ReaderOptions& options) {
-  if (options.estimate) return estimate_clip(path, options.accept_broken_tail);
-  return std::make_unique<VideoSource>(path, options);
-}
+extern const SourceKind kVideoKind;
+constinit const SourceKind kVideoKind{
+    .name = "video",
+    .contents = "MP4, MOV, AVI, MPEG, MKV, WebM, WMV, Ogg, GIF, animated PNG",
+    .suffixes = ".mp4 .mov .avi .mpg .mpeg .mkv .webm .wmv .m4v .gif",
+    .other_suffixes = ".apng .ogg .ogv .asf .flv .ts .mts .m2ts .vob .m2v .3gp .qt",
+    .detect = [](const SourceFile& file) { return clip_demuxer(file.head()) != nullptr; },
+    .open = open_video};
 
 }  // namespace coldframe::frames

@@ -1,38 +1,37 @@
 #include "extract/frames/clip/stream.h"
 
 #include "common/cli/error.h"
+#include "common/cli/error_context.h"
 #include "common/cli/interrupt.h"
+#include "common/files/file.h"
 #include "common/text/text.h"
 #include "extract/frames/clip/decoder.h"
 #include "extract/frames/clip/times.h"
 
 namespace coldframe::frames {
 
-struct ClipStream::State {
-  State(const std::filesystem::path& clip, Carrier carrier) : path(clip), decoder(clip, carrier) {}
+namespace {
 
-  std::filesystem::path path;
+std::shared_ptr<const ByteSource> open_clip(const std::filesystem::path& path) {
+  if (path == kStandardInput) return nullptr;
+  return std::make_shared<InputFile>(path, refuse_unnamed);
+}
+
+}  // namespace
+
+struct ClipStream::State {
+  explicit State(const std::filesystem::path& path) : decoder(open_clip(path)) {}
+
   ClipDecoder decoder;
   ClipConverter converter = decoder.converter();
   std::int64_t frames = 0;
   RunningTimes times;
-
-  std::string name() const {
-    return path == kStandardInput ? "the clip on the standard input"
-                                  : concat("clip '", path.string(), "'");
-  }
 };
 
-ClipStream::ClipStream(const std::filesystem::path& path) {
-  try {
-    const Carrier carrier = path == kStandardInput ? Carrier::kPipe : Carrier::kFile;
-    state_ = std::make_unique<State>(path, carrier);
-  } catch (const DataError& error) {
-    throw DataError(concat(path == kStandardInput ? "the clip on the standard input"
-                                                  : concat("clip '", path.string(), "'"),
-                           ": ", error.what()));
-  }
-}
+ClipStream::ClipStream(const std::filesystem::path& path)
+    : name_(path == kStandardInput ? "the clip on the standard input"
+                                   : concat("clip '", path.string(), "'")),
+      state_(in_context(name_, [&] { return std::make_unique<State>(path); })) {}
 
 ClipStream::~ClipStream() = default;
 
@@ -47,7 +46,7 @@ std::optional<Frame> ClipStream::next() {
     return frame;
   } catch (const DataError& error) {
     if (stop_requested()) return std::nullopt;  // which may cut a pipe within a frame
-    throw DataError(concat(state.name(), ", frame ", state.frames, ": ", error.what()));
+    throw DataError(concat(name_, ", frame ", state.frames, ": ", error.what()));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "extract/frames/frame.h"
 
@@ -24,6 +25,7 @@ class ClipStream {
 
  private:
   struct State;
+  std::string name_;
   std::unique_ptr<State> state_;
 };
 

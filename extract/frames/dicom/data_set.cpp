@@ -71,9 +71,8 @@ struct FileMeta {
 };
 
 // Group 2 is always in explicit little endian (PS3.10 section 7.1).
-FileMeta read_meta(const ByteSource& bytes) {
-  constexpr std::uint64_t kMaxMetaBytes = 1 << 20;
-  const std::string head = bytes.read(0, std::min(bytes.size(), kMaxMetaBytes));
+FileMeta read_meta(const ByteSource& bytes, std::uint64_t most_bytes) {
+  const std::string head = bytes.read(0, std::min(bytes.size(), most_bytes));
   const ByteCursor reader(head, std::endian::little);
   FileMeta meta;
   meta.end = reader.holds(kPreambleBytes - 4, "DICM") ? kPreambleBytes : 0;
@@ -91,6 +90,17 @@ FileMeta read_meta(const ByteSource& bytes) {
     meta.end = start + length;
   }
   return meta;
+}
+
+// Few files have long values there.
+FileMeta read_meta(const ByteSource& bytes) {
+  constexpr std::uint64_t kUsualBytes = 1 << 12, kMostBytes = 1 << 20;
+  try {
+    const FileMeta meta = read_meta(bytes, kUsualBytes);
+    if (meta.end + 8 <= kUsualBytes) return meta;
+  } catch (const DataError&) {
+  }
+  return read_meta(bytes, kMostBytes);
 }
 
 }  // namespace

@@ -9,13 +9,12 @@
 #include <set>
 
 #include "common/cli/error.h"
-#include "common/files/file.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/data_set.h"
 #include "extract/frames/dicom/exam_id.h"
 #include "extract/frames/dicom/pixels/pixel_layout.h"
 #include "extract/frames/dicom/times.h"
-#include "extract/frames/source.h"
+#include "extract/frames/input/source_digest.h"
 
 namespace coldframe::frames::dicom {
 namespace {
@@ -154,16 +153,18 @@ std::string copy_of(const ExamItem& other, const std::string& uid) {
 
 }  // namespace
 
-SeriesList::Verdict SeriesList::add(const ExamItem& item, std::string& reason) {
+SeriesList::Verdict SeriesList::add(const ExamItem& item, const SourceFile& file,
+                                    std::string& reason) {
   try {
-    return take(item, reason);
+    return take(item, file, reason);
   } catch (const DataError&) {
     return Verdict::kNoName;
   }
 }
 
-SeriesList::Verdict SeriesList::take(const ExamItem& item, std::string& reason) {
-  const DataSet data(std::make_shared<InputFile>(item.path, refuse_unnamed));
+SeriesList::Verdict SeriesList::take(const ExamItem& item, const SourceFile& file,
+                                     std::string& reason) {
+  const DataSet data(file.open());
   DcmItem& root = data.root();
   if (data.pixels().kind == PixelElement::Kind::kNone) {
     reason = concat("it is ", describe_without_image(data));

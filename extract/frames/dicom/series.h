@@ -9,6 +9,7 @@
 
 #include "extract/frames/input/exam_list.h"
 #include "extract/frames/reader_options.h"
+#include "extract/frames/source_file.h"
 
 namespace coldframe::frames::dicom {
 
@@ -46,7 +47,7 @@ class SeriesList {
   // Reads the file's header. kNoName: no UID names its exam, or it is damaged; it is an exam of its
   // own, and the caller names it. kNoImage: `reason` says what it is instead, or of which file it
   // is a copy.
-  Verdict add(const ExamItem& item, std::string& reason);
+  Verdict add(const ExamItem& item, const SourceFile& file, std::string& reason);
 
   // The exams so far, in the order of their first files, named by exam_id() after their
   // SOPInstance- or SeriesInstanceUID, or by study_id(). Leaves the list empty.
@@ -67,7 +68,7 @@ class SeriesList {
     std::multimap<std::string, std::size_t> places;
   };
 
-  Verdict take(const ExamItem& item, std::string& reason);
+  Verdict take(const ExamItem& item, const SourceFile& file, std::string& reason);
   Verdict add_clip(Series& clip, const ExamItem& item, SeriesKeys keys, std::string& reason);
   Verdict add_image(Series& series, const ExamItem& item, SeriesKeys keys, std::string& reason);
   std::string name(const Series& series, std::size_t digits) const;

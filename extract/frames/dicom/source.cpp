@@ -7,14 +7,12 @@
 
 #include "common/cli/error.h"
 #include "common/cli/out_of_memory.h"
-#include "common/files/file.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/pixels/color.h"
 #include "extract/frames/dicom/pixels/frame_data.h"
 #include "extract/frames/dicom/pixels/grey_scale.h"
 #include "extract/frames/dicom/pixels/samples.h"
 #include "extract/frames/dicom/times.h"
-#include "extract/frames/kinds.h"
 
 namespace coldframe::frames::dicom {
 namespace {
@@ -54,11 +52,11 @@ struct DicomImage {
   std::vector<Geometry> geometry;
 };
 
-class DicomSource : public Source {
+class DicomSource : public FileSource {
  public:
-  DicomSource(std::filesystem::path path, const ReaderOptions& options)
-      : path_(std::move(path)), window_(options.window) {
-    named([&] { image_ = std::make_unique<DicomImage>(DataSet(open()), options); });
+  DicomSource(const SourceFile& file, const ReaderOptions& options)
+      : FileSource("DICOM", file), window_(options.window) {
+    named([&] { image_ = std::make_unique<DicomImage>(DataSet(file_.open()), options); });
   }
 
   std::int64_t frame_count() override { return image_->layout.frames; }
@@ -111,23 +109,18 @@ class DicomSource : public Source {
       memory_recovered();
       reason = "it takes more memory than there is";
     }
-    throw DataError(concat("DICOM '", path_.string(), "': ", reason));
-  }
-
-  std::shared_ptr<const ByteSource> open() const {
-    return std::make_shared<InputFile>(path_, refuse_unnamed);
+    throw DataError(concat(name_, ": ", reason));
   }
 
   // Deflated files are inflated anew, so that none of many opened files is held in memory.
   std::shared_ptr<const ByteSource> data_bytes() const {
-    return image_->frames.deflated() ? DataSet(open()).bytes() : open();
+    return image_->frames.deflated() ? DataSet(file_.open()).bytes() : file_.open();
   }
 
   void survey_frame(const RawFrame& raw, std::int64_t frame, ValueSurvey& survey) const;
   Frame read_frame(const ByteSource& bytes, std::int64_t index);
   void show_grey(const RawFrame& raw, std::int64_t stored, Frame& frame);
 
-  std::filesystem::path path_;
   Window window_;
   std::unique_ptr<DicomImage> image_;
   std::vector<std::uint8_t> levels_;  // of every stored value, for frame `levels_frame_`
@@ -196,24 +189,26 @@ Frame DicomSource::read_frame(const ByteSource& bytes, std::int64_t index) {
   return frame;
 }
 
-}  // namespace
+bool detect_dicom(const SourceFile& file) {
+  return looks_like_dicom(file.head());
+}
 
+SourceFacts dicom_facts(const SourceFile& file, const ReaderOptions& options) {
+  return read_facts(DataSet(file.open()), options);
+}
+
+}  // namespace
 }  // namespace coldframe::frames::dicom
 
 namespace coldframe::frames {
 
-bool detect_dicom(std::string_view head, const std::filesystem::path&) {
-  return dicom::looks_like_dicom(head);
-}
-
-std::unique_ptr<Source> open_dicom(const std::filesystem::path& path,
-                                   const ReaderOptions& options) {
-  return std::make_unique<dicom::DicomSource>(path, options);
-}
-
-SourceFacts dicom_facts(const std::filesystem::path& path, const ReaderOptions& options) {
-  return dicom::read_facts(dicom::DataSet(std::make_shared<InputFile>(path, refuse_unnamed)),
-                           options);
-}
+extern const SourceKind kDicomKind;
+constinit const SourceKind kDicomKind{.name = "dicom",
+                                      .contents = "DICOM",
+                                      .other_suffixes = ".dcm .dicom .ima",
+                                      .detect = dicom::detect_dicom,
+                                      .open = open_as<dicom::DicomSource>,
+                                      .facts = dicom::dicom_facts,
+                                      .has_series = true};
 
 }  // namespace coldframe::frames

@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "common/cli/error.h"
-#include "common/cli/error_context.h"
-#include "common/files/file.h"
 #include "common/text/text.h"
 #include "extract/frames/image/header.h"
-#include "extract/frames/kinds.h"
+#include "extract/frames/source.h"
 
 namespace coldframe::frames {
 namespace {
@@ -87,9 +85,9 @@ class Animation {
   std::uint8_t* rgba_ = nullptr;  // the decoder's
 };
 
-class AnimatedWebp : public Source {
+class AnimatedWebp : public FileSource {
  public:
-  explicit AnimatedWebp(std::filesystem::path path) : path_(std::move(path)) {}
+  AnimatedWebp(const SourceFile& file, const ReaderOptions&) : FileSource("clip", file) {}
 
   std::int64_t frame_count() override {
     if (times_.empty()) guarded([&] { times_ = frame_times(content()); });
@@ -102,17 +100,12 @@ class AnimatedWebp : public Source {
             const std::function<void(Frame&&)>& sink) override;
 
  private:
-  template <typename Work>
-  void guarded(const Work& work) const {
-    in_context(concat("clip '", path_.string(), "'"), work);
-  }
   std::string content() const {
-    std::string bytes = read_text_file(path_, kMaxImageFileBytes);
+    std::string bytes = file_.content(kMaxImageFileBytes);
     check_image(bytes);
     return bytes;
   }
 
-  std::filesystem::path path_;
   std::vector<double> times_;
 };
 
@@ -144,13 +137,11 @@ void AnimatedWebp::read(std::span<const std::int64_t> indices,
 
 }  // namespace
 
-bool detect_animated_webp(std::string_view head, const std::filesystem::path&) {
-  return is_animated_webp(head);
-}
-
-std::unique_ptr<Source> open_animated_webp(const std::filesystem::path& path,
-                                           const ReaderOptions&) {
-  return std::make_unique<AnimatedWebp>(path);
-}
+extern const SourceKind kAnimatedWebpKind;
+constinit const SourceKind kAnimatedWebpKind{
+    .name = "webp",
+    .contents = "animated WebP",
+    .detect = [](const SourceFile& file) { return is_animated_webp(file.head()); },
+    .open = open_as<AnimatedWebp>};
 
 }  // namespace coldframe::frames

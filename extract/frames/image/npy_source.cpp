@@ -7,12 +7,10 @@
 #include <vector>
 
 #include "common/cli/error.h"
-#include "common/cli/error_context.h"
 #include "common/files/bytes/npy_header.h"
-#include "common/files/file.h"
 #include "common/text/text.h"
 #include "extract/frames/image/value_scale.h"
-#include "extract/frames/kinds.h"
+#include "extract/frames/source.h"
 
 namespace coldframe::frames {
 namespace {
@@ -96,11 +94,11 @@ NpyFrames read_frames_header(const ByteSource& file) {
   return array;
 }
 
-class NpySource : public Source {
+class NpySource : public FileSource {
  public:
-  NpySource(std::filesystem::path path, const ReaderOptions& options)
-      : path_(std::move(path)), scale_{options.window} {
-    guarded([&] { header_ = read_frames_header(InputFile(path_, refuse_unnamed)); });
+  NpySource(const SourceFile& file, const ReaderOptions& options)
+      : FileSource("array", file), scale_{options.window} {
+    guarded([&] { header_ = read_frames_header(*file_.open()); });
     scale_.depth = header_.depth;
   }
 
@@ -134,16 +132,11 @@ class NpySource : public Source {
   }
 
  private:
-  template <typename Work>
-  void guarded(const Work& work) const {
-    in_context(concat("array '", path_.string(), "'"), work);
-  }
-
   template <typename Visit>
   void for_each(std::int64_t index, const Visit& visit) const {
-    const InputFile file(path_, refuse_unnamed);
     const std::uint64_t size = header_.frame_bytes();
-    std::string raw = file.read(header_.offset + static_cast<std::uint64_t>(index) * size, size);
+    std::string raw =
+        file_.open()->read(header_.offset + static_cast<std::uint64_t>(index) * size, size);
     const std::size_t width = bytes_of(header_.type);
     for (std::size_t at = 0; header_.swapped && at < raw.size(); at += width)
       std::reverse(raw.data() + at, raw.data() + at + width);
@@ -166,19 +159,18 @@ class NpySource : public Source {
     frame.finite = finite.share();
   }
 
-  std::filesystem::path path_;
   ValueScale scale_;
   NpyFrames header_;
 };
 
 }  // namespace
 
-bool detect_npy(std::string_view head, const std::filesystem::path&) {
-  return head.starts_with(kNpySignature);
-}
-
-std::unique_ptr<Source> open_npy(const std::filesystem::path& path, const ReaderOptions& options) {
-  return std::make_unique<NpySource>(path, options);
-}
+extern const SourceKind kNpyKind;
+constinit const SourceKind kNpyKind{
+    .name = "npy",
+    .contents = "NumPy arrays",
+    .other_suffixes = ".npy",
+    .detect = [](const SourceFile& file) { return file.head().starts_with(kNpySignature); },
+    .open = open_as<NpySource>};
 
 }  // namespace coldframe::frames

@@ -4,11 +4,8 @@
 // made up.)
 #include <algorithm>
 #include <limits>
-#include <type_traits>
 
 #include "common/cli/error.h"
-#include "common/cli/error_context.h"
-#include "common/files/file.h"
 #include "common/text/text.h"
 #include "extract/frames/image/header.h"
 #include "extract/frames/image/jpeg.h"
@@ -18,15 +15,24 @@
 #include "extract/frames/image/png.h"
 #include "extract/frames/image/value_scale.h"
 #include "extract/frames/image/webp.h"
-#include "extract/frames/kinds.h"
+#include "extract/frames/source.h"
 
 namespace coldframe::frames {
+
+extern const SourceKind kStackKind;  // reads TIFF, also of one page
+
 namespace {
 
-class ImageSource : public Source {
+class ImageSource : public FileSource {
  public:
-  ImageSource(std::filesystem::path path, const ValueScale& scale, bool ignore_exif)
-      : path_(std::move(path)), scale_(scale), ignore_exif_(ignore_exif) {}
+  ImageSource(const SourceFile& file, const ReaderOptions& options)
+      : FileSource("image", file), scale_{options.window}, ignore_exif_(options.ignore_exif) {
+    const std::string_view head = file_.head();
+    const bool is_deep = is_jpeg2000(head)  // whose header may be of any length
+                             ? guarded([this] { return is_deep_jpeg2000(content()); })
+                             : is_deep_png(head) || is_deep_netpbm(head);
+    if (is_deep) scale_.depth = Depth::k16;
+  }
 
   std::int64_t frame_count() override { return 1; }
   double time_s(std::int64_t) const override { return 0.0; }
@@ -50,15 +56,10 @@ class ImageSource : public Source {
   }
 
  private:
-  template <typename Work>
-  std::invoke_result_t<Work> guarded(const Work& work) const {
-    return in_context(concat("image '", path_.string(), "'"), work);
-  }
-
-  std::string file_bytes() const { return read_text_file(path_, kMaxImageFileBytes); }
+  std::string content() const { return file_.content(kMaxImageFileBytes); }
 
   Image16 deep_image() const {
-    const std::string bytes = file_bytes();
+    const std::string bytes = content();
     const FrameSize size = check_image(bytes);
     if (is_deep_jpeg2000(bytes)) return decode_deep_jpeg2000(bytes);
     if (is_deep_netpbm(bytes)) return decode_deep_netpbm(bytes);
@@ -68,7 +69,7 @@ class ImageSource : public Source {
 
   Image image() const {
     if (scale_.depth == Depth::k16) return to_levels(deep_image());
-    const std::string bytes = file_bytes();
+    const std::string bytes = content();
     const FrameSize size = check_image(bytes);
     switch (image_format(bytes)) {
       case ImageFormat::kJpeg:
@@ -94,30 +95,30 @@ class ImageSource : public Source {
     return image;
   }
 
-  std::filesystem::path path_;
   ValueScale scale_;
   bool ignore_exif_;
 };
 
-}  // namespace
-
-bool detect_image(std::string_view head, const std::filesystem::path&) {
+bool detect_image(const SourceFile& file) {
+  const std::string_view head = file.head();
   return image_format(head) != ImageFormat::kNone && !is_animated_png(head) &&
          !is_animated_webp(head);
 }
 
-std::unique_ptr<Source> open_image(const std::filesystem::path& path,
-                                   const ReaderOptions& options) {
-  std::string head(4096, '\0');
-  const InputFile file(path);
-  head.resize(file.read_some(0, std::as_writable_bytes(std::span(head))));
-  if (image_format(head) == ImageFormat::kTiff) return open_stack(path, options);
-  const bool is_deep = is_jpeg2000(head)  // whose header may be of any length
-                           ? is_deep_jpeg2000(read_text_file(path, kMaxImageFileBytes))
-                           : is_deep_png(head) || is_deep_netpbm(head);
-  const Depth depth = is_deep ? Depth::k16 : Depth::k8;
-  return std::make_unique<ImageSource>(path, ValueScale{options.window, depth},
-                                       options.ignore_exif);
+std::unique_ptr<Source> open_image(const SourceFile& file, const ReaderOptions& options) {
+  const bool is_tiff = image_format(file.head()) == ImageFormat::kTiff;
+  return (is_tiff ? kStackKind.open : open_as<ImageSource>)(file, options);
 }
+
+}  // namespace
+
+extern const SourceKind kImageKind;
+constinit const SourceKind kImageKind{
+    .name = "image",
+    .contents = "JPEG, PNG, JPEG 2000, TIFF, WebP, PGM, PPM",
+    .is_clip = false,
+    .suffixes = ".jpg .jpeg .png .bmp .tif .tiff .webp .pgm .ppm .pnm .jp2 .j2k .j2c",
+    .detect = detect_image,
+    .open = open_image};
 
 }  // namespace coldframe::frames

@@ -20,20 +20,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-ExamList list_single_file(const fs::path& path, bool dicom, const ReaderOptions& options) {
+ExamList list_single_file(const SourceFile& file, bool series, const ReaderOptions& options) {
   ExamItem item;
-  item.path = path;
-  item.name = utf8_name(path.filename().string());
+  item.path = file.path();
+  item.name = utf8_name(item.path.filename().string());
   ExamList list;
-  if (dicom) {
-    dicom::SeriesList series(options.grouping);
+  if (series) {
+    dicom::SeriesList names(options.grouping);
     std::string reason;  // why it names no exam, which opening it will say again
-    series.add(item, reason);
-    list.exams = series.take_exams().exams;
+    names.add(item, file, reason);
+    list.exams = names.take_exams().exams;
   }
   if (!list.exams.empty()) return list;
   ExamSpec exam;
-  exam.id = utf8_name(name_of_exam(path));
+  exam.id = utf8_name(name_of_exam(file.path()));
   exam.items.push_back(std::move(item));
   list.exams.push_back(std::move(exam));
   return list;
@@ -46,9 +46,11 @@ void complete_from_header(ExamSpec& exam, const ReaderOptions& options) {
                                   [](const ExamItem& item) { return !item.path.empty(); });
   if (first == exam.items.end()) return;
   try {
-    const SourceKind* kind = detect_kind(first->path);
+    const SourceFile file(first->path);
+    const auto held = file.hold();
+    const SourceKind* kind = detect_kind(file);
     if (kind == nullptr || kind->facts == nullptr) return;
-    SourceFacts facts = kind->facts(first->path, options);
+    SourceFacts facts = kind->facts(file, options);
     if (exam.patient.empty()) exam.patient = std::move(facts.patient);
     if (std::isnan(exam.start_time)) exam.start_time = facts.start_time;
     for (auto& [name, value] : facts.columns) {
@@ -94,10 +96,11 @@ ExamList list_any(const fs::path& input, const ExamListOptions& options) {
     return list_by_path(list_folder, input.has_filename() ? input : input.parent_path(), options);
   if (split) return list_by_path(list_split, input, options);
   if (manifest) return list_manifest(input, options);
-  const SourceKind* kind = detect_kind(input);
-  const bool dicom = kind != nullptr && std::string_view(kind->name) == "dicom";
-  if (dicom && dicom::is_directory_file(input)) return list_dicomdir(input, options);
-  if (kind != nullptr) return list_single_file(input, dicom, options.reader);
+  const SourceFile file(input);
+  const SourceKind* kind = detect_kind(file);
+  if (kind != nullptr && kind->has_series && dicom::is_directory_file(input))
+    return list_dicomdir(input, options);
+  if (kind != nullptr) return list_single_file(file, kind->has_series, options.reader);
   throw DataError(concat("input '", input.string(),
                          "' is neither a folder, an image, a clip, a manifest (a name that ends ",
                          "in .csv) nor a split (.json)"));

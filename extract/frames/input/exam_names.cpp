@@ -11,13 +11,12 @@
 namespace coldframe::frames {
 namespace {
 
-enum class Content { kDicom, kOther, kUnreadable };
+enum class Content { kSeries, kOther, kUnreadable };
 
-Content content_of_file(const std::filesystem::path& path) {
+Content content_of_file(const SourceFile& file) {
   try {
-    const SourceKind* kind = detect_kind(path);
-    return kind != nullptr && std::string_view(kind->name) == "dicom" ? Content::kDicom
-                                                                      : Content::kOther;
+    const SourceKind* kind = detect_kind(file);
+    return kind != nullptr && kind->has_series ? Content::kSeries : Content::kOther;
   } catch (const DataError&) {
     return Content::kUnreadable;
   }
@@ -43,12 +42,13 @@ std::map<std::string, FilePlace> name_exams(const std::vector<ExamItem>& files,
   for (const ExamItem& item : files) {
     const auto [place, is_new] = places.try_emplace(item.name);
     if (!is_new) continue;
-    const Content content = content_of_file(item.path);
-    any_dicom = any_dicom || content == Content::kDicom;
+    const SourceFile file(item.path);
+    const Content content = content_of_file(file);
+    any_dicom = any_dicom || content == Content::kSeries;
     if (content == Content::kUnreadable) unreadable.push_back(&item);
-    if (content != Content::kDicom) continue;
+    if (content != Content::kSeries) continue;
     std::string reason;
-    const Verdict verdict = series.add(item, reason);
+    const Verdict verdict = series.add(item, file, reason);
     if (verdict == Verdict::kNoName) place->second = named_after_path(item);
     place->second.passed_over = verdict == Verdict::kNoImage;
     if (verdict == Verdict::kNoImage)

@@ -1,48 +1,45 @@
 #include "extract/frames/input/file_name.h"
 
 #include <algorithm>
-#include <array>
-#include <span>
 #include <string_view>
 #include <system_error>
 
 #include "common/files/retry_policy.h"
 #include "common/text/text.h"
+#include "extract/frames/source.h"
 
 namespace coldframe::frames {
 namespace {
 
-using Suffixes = std::span<const std::string_view>;
+// The one of the suffixes, parted by spaces, that the name ends with; "" for none of them.
+std::string_view suffix_of(const std::filesystem::path& path, std::string_view suffixes) {
+  const std::string name = lower(path.filename().string());
+  while (!suffixes.empty()) {
+    const std::string_view suffix = suffixes.substr(0, suffixes.find(' '));
+    if (name.size() > suffix.size() && name.ends_with(suffix)) return suffix;
+    suffixes.remove_prefix(std::min(suffixes.size(), suffix.size() + 1));
+  }
+  return {};
+}
 
-constexpr std::array<std::string_view, 13> kImages{".jpg",  ".jpeg", ".png", ".bmp", ".tif",
-                                                   ".tiff", ".webp", ".pgm", ".ppm", ".pnm",
-                                                   ".jp2",  ".j2k",  ".j2c"};
-constexpr std::array<std::string_view, 10> kClips{".mp4", ".mov",  ".avi", ".mpg", ".mpeg",
-                                                  ".mkv", ".webm", ".wmv", ".m4v", ".gif"};
-constexpr std::array<std::string_view, 5> kTables{".csv", ".tsv", ".xlsx", ".xls", ".ods"};
-// These may have ".gz" behind them.
-constexpr std::array<std::string_view, 3> kVolumes{".nii", ".hdr", ".img"};
-constexpr std::array<std::string_view, 16> kOthers{
-    ".npy", ".dcm", ".dicom", ".ima",  ".apng", ".ogg", ".ogv", ".asf",
-    ".flv", ".ts",  ".mts",   ".m2ts", ".vob",  ".m2v", ".3gp", ".qt"};
-
-bool is_among(Suffixes suffixes, const std::filesystem::path& path) {
-  const std::string suffix = lower(path.extension().string());
-  return std::find(suffixes.begin(), suffixes.end(), suffix) != suffixes.end();
+bool promises(const std::filesystem::path& path, bool clip) {
+  return std::ranges::any_of(source_kinds(), [&](const SourceKind* kind) {
+    return kind->is_clip == clip && !suffix_of(path, kind->suffixes).empty();
+  });
 }
 
 }  // namespace
 
 bool is_named_as_image(const std::filesystem::path& path) {
-  return is_among(kImages, path);
+  return promises(path, false);
 }
 
 bool is_named_as_clip(const std::filesystem::path& path) {
-  return is_among(kClips, path);
+  return promises(path, true);
 }
 
 bool is_named_as_table(const std::filesystem::path& path) {
-  return is_among(kTables, path);
+  return !suffix_of(path, ".csv .tsv .xlsx .xls .ods").empty();
 }
 
 bool is_named_as_split(const std::filesystem::path& path) {
@@ -68,13 +65,12 @@ std::string why_missing(const std::filesystem::path& path) {
 }
 
 std::string name_of_exam(const std::filesystem::path& file) {
-  if (lower(file.extension().string()) == ".gz" && is_among(kVolumes, file.stem()))
-    return file.stem().stem().string();
-  for (const Suffixes suffixes :
-       {Suffixes(kImages), Suffixes(kClips), Suffixes(kVolumes), Suffixes(kOthers)}) {
-    if (is_among(suffixes, file)) return file.stem().string();
-  }
-  return file.filename().string();
+  std::string name = file.filename().string();
+  for (const SourceKind* kind : source_kinds())
+    for (const char* suffixes : {kind->suffixes, kind->other_suffixes})
+      if (const std::string_view suffix = suffix_of(file, suffixes); !suffix.empty())
+        return name.substr(0, name.size() - suffix.size());
+  return name;
 }
 
 }  // namespace coldframe::frames

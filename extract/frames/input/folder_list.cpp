@@ -37,7 +37,7 @@ class FolderWalk {
   void visit(const fs::path& folder);
   void visit_entry(const fs::path& path, ExamSpec& images);
   void visit_file(const fs::path& path, ExamSpec& images);
-  void visit_dicom(const fs::path& path);
+  void visit_dicom(const SourceFile& file);
   void pass_over(const fs::path& path, const std::string& reason);
   std::string enter(const fs::path& folder);
   void add_dicoms();
@@ -129,8 +129,11 @@ void FolderWalk::visit_entry(const fs::path& path, ExamSpec& images) {
 void FolderWalk::visit_file(const fs::path& path, ExamSpec& images) {
   if (dicom::is_directory_file(path)) return;  // a list of files that are found without it
   const SourceKind* kind = nullptr;
+  const SourceFile file(path);
+  std::shared_ptr<const ByteSource> held;
   try {
-    kind = detect_kind(path);
+    held = file.hold();
+    kind = detect_kind(file);
   } catch (const DataError& error) {
     if (!is_named_as_image(path) && !is_named_as_clip(path)) {
       return pass_over(path, error.what());
@@ -145,8 +148,8 @@ void FolderWalk::visit_file(const fs::path& path, ExamSpec& images) {
     pass_over(path, lower(path.extension().string()) == ".csv"
                         ? "it is a CSV file; to use it as the manifest, pass it as --input"
                         : "it is neither an image nor a clip that can be read");
-  } else if (std::string_view(kind->name) == "dicom") {
-    visit_dicom(path);
+  } else if (kind->has_series) {
+    visit_dicom(file);
   } else if (kind->is_clip) {
     clips_.push_back(path);
   } else {
@@ -155,12 +158,12 @@ void FolderWalk::visit_file(const fs::path& path, ExamSpec& images) {
 }
 
 // A file that names no exam, for one a damaged one, is one of its own.
-void FolderWalk::visit_dicom(const fs::path& path) {
+void FolderWalk::visit_dicom(const SourceFile& file) {
   using Verdict = dicom::SeriesList::Verdict;
   std::string reason;
-  const Verdict verdict = series_.add(item(path), reason);
-  if (verdict == Verdict::kNoName) clips_.push_back(path);
-  if (verdict == Verdict::kNoImage) pass_over(path, reason);
+  const Verdict verdict = series_.add(item(file.path()), file, reason);
+  if (verdict == Verdict::kNoName) clips_.push_back(file.path());
+  if (verdict == Verdict::kNoImage) pass_over(file.path(), reason);
 }
 
 void FolderWalk::add_dicoms() {

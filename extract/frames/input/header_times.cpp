@@ -43,8 +43,8 @@ class HeaderReader {
  private:
   Source& open(const ExamItem& item) {
     if (item.path != path_) {
-      const SourceKind* kind = nullptr;
-      source_ = open_source(item.path, options_, kind);
+      const SourceFile file(item.path);
+      source_ = require_kind(file).open(file, options_);
       path_ = item.path;
     }
     return *source_;
@@ -59,7 +59,7 @@ class HeaderReader {
 // frames are lost.
 const SourceKind* kind_of(const ExamItem& item) {
   try {
-    return item.path.empty() ? nullptr : detect_kind(item.path);
+    return item.path.empty() ? nullptr : detect_kind(SourceFile(item.path));
   } catch (const DataError&) {
     return nullptr;
   }

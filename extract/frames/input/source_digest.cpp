@@ -1,15 +1,18 @@
-// Lets a later run tell whether an exam's files are still the same.
+#include "extract/frames/input/source_digest.h"
+
 #include <algorithm>
-#include <set>
 
 #include "common/cli/error.h"
-#include "common/files/file.h"
-#include "common/files/fingerprint.h"
 #include "common/files/source_stamp.h"
-#include "extract/frames/source.h"
 
 namespace coldframe::frames {
 namespace {
+
+constexpr std::uint64_t kDigestBlockBytes = 1 << 20;
+// What a reader leaves out between two reads (a header that was read before) is read for the digest
+// there and then, up to this length.
+constexpr std::uint64_t kMostLeftOut = 1 << 20;
+constexpr std::uint64_t kUnreadableSize = ~std::uint64_t{0};  // which no file has
 
 std::vector<std::filesystem::path> distinct_files(const ExamSpec& exam) {
   std::vector<std::filesystem::path> files;
@@ -20,30 +23,9 @@ std::vector<std::filesystem::path> distinct_files(const ExamSpec& exam) {
   return files;
 }
 
-void add_file(const InputFile& file, Xxh3Stream& digest) {
-  const std::uint64_t size = file.size();
-  digest.update(std::as_bytes(std::span(&size, 1)));  // so that files cannot flow into each other
-  std::vector<std::byte> block(std::min<std::uint64_t>(size, 1 << 20));
-  for (std::uint64_t at = 0; at < size;) {
-    const std::size_t count = file.read_some(at, block);
-    if (count == 0) break;
-    digest.update(std::span(block).first(count));
-    at += count;
-  }
-}
-
-// A file that cannot be read counts as one of a size that no file has.
-void add_lacking(Lack lack, Xxh3Stream& digest) {
-  const std::uint64_t size = lack == Lack::kEmpty ? 0 : ~std::uint64_t{0};
+// Sizes come first, so that files cannot flow into each other.
+void add_size(std::uint64_t size, Xxh3Stream& digest) {
   digest.update(std::as_bytes(std::span(&size, 1)));
-}
-
-void add_content(const std::filesystem::path& path, Xxh3Stream& digest) {
-  try {
-    add_file(InputFile(path), digest);
-  } catch (const DataError&) {
-    add_lacking(Lack::kUnreadable, digest);
-  }
 }
 
 }  // namespace
@@ -52,25 +34,70 @@ std::string source_stamp(const ExamSpec& exam) {
   return files_stamp(distinct_files(exam));
 }
 
-std::string source_digest(const ExamSpec& exam, const std::set<std::filesystem::path>& were_read) {
-  Xxh3Stream digest;
-  for (const auto& path : with_voxel_files(distinct_files(exam)))
-    if (were_read.contains(path))
-      add_file(InputFile(path), digest);
-    else
-      add_content(path, digest);
-  return digest.hex();
+SourceDigest::SourceDigest(const ExamSpec& exam, std::set<std::filesystem::path> lacking, Lack lack)
+    : files_(with_voxel_files(distinct_files(exam))), lacking_(std::move(lacking)), lack_(lack) {}
+
+void SourceDigest::turn_to(const std::filesystem::path& path) {
+  const auto found = std::ranges::find(files_, path);
+  const auto index = static_cast<std::size_t>(found - files_.begin());
+  while (index < files_.size() && at_ < index) complete();
 }
 
-std::string source_digest_without(const ExamSpec& exam,
-                                  const std::set<std::filesystem::path>& lacking, Lack lack) {
-  Xxh3Stream digest;
-  for (const auto& path : with_voxel_files(distinct_files(exam)))
-    if (lacking.contains(path))
-      add_lacking(lack, digest);
-    else
-      add_content(path, digest);
-  return digest.hex();
+void SourceDigest::begin(const InputFile& file) {
+  if (begun_ && file.size() != size_) throw DataError("it changed while it was read");
+  if (begun_) return;
+  begun_ = true;
+  size_ = file.size();
+  add_size(size_, digest_);
+}
+
+void SourceDigest::add(std::span<const std::byte> bytes) {
+  digest_.update(bytes);
+  done_ += bytes.size();
+}
+
+void SourceDigest::read_until(const InputFile& file, std::uint64_t end) {
+  std::vector<std::byte> block(std::min(end - done_, kDigestBlockBytes));
+  while (done_ < end) {
+    const std::size_t wanted = std::min<std::uint64_t>(block.size(), end - done_);
+    const std::size_t count = file.read_some(done_, std::span(block).first(wanted));
+    if (count == 0) return;
+    add(std::span(block).first(count));
+  }
+}
+
+void SourceDigest::follow(const InputFile& file, std::uint64_t offset,
+                          std::span<const std::byte> bytes) {
+  if (at_ == files_.size() || file.path() != files_[at_]) return;
+  const std::uint64_t end = offset + bytes.size();
+  if (end <= done_ || offset > done_ + kMostLeftOut) return;
+  begin(file);
+  if (offset > done_) read_until(file, offset);
+  if (offset <= done_) add(bytes.subspan(done_ - offset));
+  if (done_ == size_) next();
+}
+
+void SourceDigest::complete() {
+  if (lacking_.contains(files_[at_])) {
+    add_size(lack_ == Lack::kEmpty ? 0 : kUnreadableSize, digest_);
+    return next();
+  }
+  try {
+    const InputFile file(files_[at_]);
+    begin(file);
+    read_until(file, size_);
+  } catch (const DataError& error) {
+    add_size(kUnreadableSize, digest_);
+    faults_.emplace(files_[at_], error.what());
+  }
+  next();
+}
+
+std::string SourceDigest::finish(const std::set<std::filesystem::path>& were_read) {
+  while (at_ < files_.size()) complete();
+  for (const auto& [path, fault] : faults_)
+    if (were_read.contains(path)) throw DataError(fault);
+  return digest_.hex();
 }
 
 }  // namespace coldframe::frames

@@ -8,12 +8,10 @@
 #include <vector>
 
 #include "common/cli/error.h"
-#include "common/cli/error_context.h"
-#include "common/files/file.h"
 #include "common/files/source_stamp.h"
 #include "common/text/text.h"
-#include "extract/frames/kinds.h"
 #include "extract/frames/nifti/slice_reader.h"
+#include "extract/frames/source.h"
 
 namespace coldframe::frames {
 namespace {
@@ -30,7 +28,7 @@ std::string read_header_bytes(VolumeBytes& bytes) {
 // Decompresses `head`, the first bytes of a gzip file.
 std::string inflated_head(std::string_view head) {
   try {
-    VolumeBytes bytes(std::make_unique<MemoryBytes>(std::string(head)));
+    VolumeBytes bytes(std::make_shared<MemoryBytes>(std::string(head)));
     return read_header_bytes(bytes);
   } catch (const DataError&) {
     return {};
@@ -49,13 +47,13 @@ std::filesystem::path voxels_of(const std::filesystem::path& header) {
       "its voxels are in a file of the same name that ends with .img, which is not there");
 }
 
-class NiftiSource : public Source {
+class NiftiSource : public FileSource {
  public:
-  NiftiSource(const std::filesystem::path& path, const ReaderOptions& options)
-      : name_(path.string()), voxels_(path), options_(options) {
+  NiftiSource(const SourceFile& file, const ReaderOptions& options)
+      : FileSource("volume", file), voxels_(file), options_(options) {
     guarded([&] {
       header_ = parse_nifti_header(read_header_bytes(*open()));
-      if (header_.is_pair) voxels_ = voxels_of(path);
+      if (header_.is_pair) voxels_ = file.beside(voxels_of(file.path()));
       geometry_.emplace(header_, options.axis);
       check_size();
       choose_slices();
@@ -80,10 +78,8 @@ class NiftiSource : public Source {
 
  private:
   std::unique_ptr<VolumeBytes> open() const {
-    return std::make_unique<VolumeBytes>(std::make_unique<InputFile>(voxels_));
+    return std::make_unique<VolumeBytes>(voxels_.open());
   }
-  template <typename Work>
-  void guarded(const Work& work) const;
   void check_size() const;
   bool is_in_file_order() const {
     return geometry_->file_axis == 2 && !geometry_->flipped && header_.components == 1;
@@ -94,19 +90,13 @@ class NiftiSource : public Source {
   void find_range(VolumeBytes& bytes);
   std::int64_t slices() const { return static_cast<std::int64_t>(slices_.size()); }
 
-  std::string name_;
-  std::filesystem::path voxels_;  // beside the header if they are a pair
+  SourceFile voxels_;  // beside the header if they are a pair
   ReaderOptions options_;
   NiftiHeader header_;
   std::optional<SliceGeometry> geometry_;
   std::vector<std::int64_t> slices_;  // that are frames, ascending
   std::optional<ValueRange> range_;   // stated, or found in the values of the exam's files
 };
-
-template <typename Work>
-void NiftiSource::guarded(const Work& work) const {
-  in_context(concat("volume '", name_, "'"), work);
-}
 
 // True for a volume that is cut off behind some of its slices, uncompressed. A header that asks for
 // far more than is there is damaged itself.
@@ -246,16 +236,19 @@ void NiftiSource::read(std::span<const std::int64_t> indices,
   }
 }
 
-}  // namespace
-
-bool detect_nifti(std::string_view head, const std::filesystem::path& path) {
-  if (calls_itself_nifti(path) || is_nifti_header(head)) return true;
+bool detect_nifti(const SourceFile& file) {
+  const std::string_view head = file.head();
+  if (calls_itself_nifti(file.path()) || is_nifti_header(head)) return true;
   return head.starts_with("\x1f\x8b") && is_nifti_header(inflated_head(head));
 }
 
-std::unique_ptr<Source> open_nifti(const std::filesystem::path& path,
-                                   const ReaderOptions& options) {
-  return std::make_unique<NiftiSource>(path, options);
-}
+}  // namespace
+
+extern const SourceKind kNiftiKind;
+constinit const SourceKind kNiftiKind{.name = "nifti",
+                                      .contents = "NIfTI",
+                                      .other_suffixes = ".nii .nii.gz .hdr .hdr.gz .img .img.gz",
+                                      .detect = detect_nifti,
+                                      .open = open_as<NiftiSource>};
 
 }  // namespace coldframe::frames

@@ -127,7 +127,7 @@ void GzipStream::finish(std::uint64_t end) {
   while (!now_->at_end && now_->out - end < kMaxTail) inflate_some(dropped);
 }
 
-VolumeBytes::VolumeBytes(std::unique_ptr<const ByteSource> source) : source_(std::move(source)) {
+VolumeBytes::VolumeBytes(std::shared_ptr<const ByteSource> source) : source_(std::move(source)) {
   if (starts_as_gzip(*source_, 0)) gzip_ = std::make_unique<GzipStream>(*source_);
 }
 

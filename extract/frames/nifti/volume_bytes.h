@@ -11,7 +11,7 @@ class GzipStream;
 
 class VolumeBytes {
  public:
-  explicit VolumeBytes(std::unique_ptr<const ByteSource> source);
+  explicit VolumeBytes(std::shared_ptr<const ByteSource> source);
   ~VolumeBytes();
 
   // If true, damage anywhere may spoil all content.
@@ -29,7 +29,7 @@ class VolumeBytes {
   void finish(std::uint64_t end);
 
  private:
-  std::unique_ptr<const ByteSource> source_;
+  std::shared_ptr<const ByteSource> source_;
   std::unique_ptr<GzipStream> gzip_;  // nullptr unless it is compressed
 };
 

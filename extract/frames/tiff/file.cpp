@@ -24,7 +24,7 @@ struct TiffCallbacks {
   static tmsize_t read(thandle_t handle, void* data, tmsize_t count) {
     auto& stream = *static_cast<Stream*>(handle);
     try {
-      const std::size_t got = stream.file.read_some(
+      const std::size_t got = stream.file->read_some(
           stream.position, {static_cast<std::byte*>(data), static_cast<std::size_t>(count)});
       stream.position += got;
       return static_cast<tmsize_t>(got);
@@ -37,11 +37,11 @@ struct TiffCallbacks {
     auto& stream = *static_cast<Stream*>(handle);
     const std::uint64_t base = whence == SEEK_SET   ? 0
                                : whence == SEEK_CUR ? stream.position
-                                                    : stream.file.size();
+                                                    : stream.file->size();
     return stream.position = base + offset;
   }
   static int close(thandle_t) { return 0; }
-  static toff_t size(thandle_t handle) { return static_cast<Stream*>(handle)->file.size(); }
+  static toff_t size(thandle_t handle) { return static_cast<Stream*>(handle)->file->size(); }
 
   // Prints nothing: we report what goes wrong, with the file's name.
   static int error(tiff*, void*, const char*, const char*, std::va_list) { return 1; }
@@ -116,12 +116,13 @@ void TiffFile::Close::operator()(tiff* file) const {
   TIFFClose(file);
 }
 
-TiffFile::TiffFile(const std::filesystem::path& path) : stream_(new Stream{InputFile(path)}) {
+TiffFile::TiffFile(std::shared_ptr<const ByteSource> bytes)
+    : stream_(new Stream{std::move(bytes)}) {
   using Callbacks = TiffCallbacks;
   constexpr std::uint64_t kLibraryBytes = 16 << 20;
   const std::unique_ptr<TIFFOpenOptions, FreeOptions> options(TIFFOpenOptionsAlloc());
   if (!options) throw std::bad_alloc();
-  const std::uint64_t most = kLibraryBytes + stream_->file.size() * inflation(COMPRESSION_LZW);
+  const std::uint64_t most = kLibraryBytes + stream_->file->size() * inflation(COMPRESSION_LZW);
   TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), static_cast<tmsize_t>(most));
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), Callbacks::error, nullptr);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), Callbacks::warn, stream_.get());
@@ -176,9 +177,9 @@ std::vector<std::uint64_t> TiffFile::pages(std::string& fault) {
     offsets.push_back(first);
     least = first_least;
   }
-  if (least > stream_->file.size()) {
+  if (least > stream_->file->size()) {
     throw DataError(concat("it is damaged or truncated: its ", plural(offsets.size(), "page"),
-                           " cannot lie in ", stream_->file.size(), " bytes"));
+                           " cannot lie in ", stream_->file->size(), " bytes"));
   }
   return offsets;
 }
@@ -243,7 +244,7 @@ void TiffFile::check_size() const {
   }
   // A tile that reaches beyond the picture lies in the file as a whole.
   if (TIFFIsTiled(tiff_.get()) != 0 &&
-      TIFFTileSize64(tiff_.get()) / inflation(compression_) > stream_->file.size()) {
+      TIFFTileSize64(tiff_.get()) / inflation(compression_) > stream_->file->size()) {
     damaged_tiff();
   }
 }

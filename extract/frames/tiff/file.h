@@ -2,14 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "common/files/file.h"
+#include "common/files/bytes/byte_source.h"
 #include "extract/frames/image/value_scale.h"
 #include "extract/frames/tiff/bands.h"
 
@@ -30,7 +29,7 @@ struct TiffPage {
 // pixels, named.
 class TiffFile {
  public:
-  explicit TiffFile(const std::filesystem::path& path);
+  explicit TiffFile(std::shared_ptr<const ByteSource> bytes);
 
   // Offsets of the directories of the pages, without those of thumbnails, other reductions and
   // masks; reads all of them once, and no pixels. The first directory's where there is no other.
@@ -57,7 +56,7 @@ class TiffFile {
   void hand_over(const std::byte* raw);
 
   struct Stream {
-    InputFile file;
+    std::shared_ptr<const ByteSource> file;
     std::uint64_t position = 0;
     bool is_damaged = false;  // libtiff warned that it made pixels up
   };

@@ -2,22 +2,21 @@
 #include <limits>
 
 #include "common/cli/error.h"
-#include "common/cli/error_context.h"
 #include "common/text/text.h"
 #include "extract/frames/image/header.h"
 #include "extract/frames/image/orientation.h"
-#include "extract/frames/kinds.h"
+#include "extract/frames/source.h"
 #include "extract/frames/tiff/file.h"
 
 namespace coldframe::frames {
 namespace {
 
-class TiffSource : public Source {
+class TiffSource : public FileSource {
  public:
-  TiffSource(std::filesystem::path path, const ReaderOptions& options)
-      : path_(std::move(path)), scale_{options.window} {
+  TiffSource(const SourceFile& of, const ReaderOptions& options)
+      : FileSource("image", of), scale_{options.window} {
     guarded([&] {
-      TiffFile file(path_);
+      TiffFile file(file_.open());
       pages_ = file.pages(fault_);
       scale_.depth = depth_of_first(file);
     });
@@ -27,7 +26,7 @@ class TiffSource : public Source {
     return static_cast<std::int64_t>(pages_.size() + (fault_.empty() ? 0 : 1));
   }
   std::string lost_tail() const override {
-    return fault_.empty() ? "" : concat("image '", path_.string(), "': ", fault_);
+    return fault_.empty() ? "" : concat(name_, ": ", fault_);
   }
   double time_s(std::int64_t) const override {
     return pages_.size() == 1 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
@@ -41,14 +40,9 @@ class TiffSource : public Source {
   bool holds_floats() const override { return scale_.depth == Depth::kWide; }
 
  private:
-  template <typename Work>
-  void guarded(const Work& work) const {
-    in_context(concat("image '", path_.string(), "'"), work);
-  }
   Depth depth_of_first(TiffFile& file) const;
   void decode(TiffFile& file, Frame& frame) const;
 
-  std::filesystem::path path_;
   ValueScale scale_;
   std::vector<std::uint64_t> pages_;  // offsets of their directories
   std::string fault_;                 // of what lies behind them
@@ -94,7 +88,7 @@ void TiffSource::read(std::span<const std::int64_t> indices,
   for (const std::int64_t index : indices) {
     Frame frame{index, time_s(index), {}};
     guarded([&] {
-      if (!file) file = std::make_unique<TiffFile>(path_);
+      if (!file) file = std::make_unique<TiffFile>(file_.open());
       decode(*file, frame);
     });
     sink(std::move(frame));
@@ -106,7 +100,7 @@ void TiffSource::survey(ValueSurvey& survey) {
   for (const std::uint64_t page : pages_) {
     ValueSurvey own;
     try {
-      if (!file) file = std::make_unique<TiffFile>(path_);
+      if (!file) file = std::make_unique<TiffFile>(file_.open());
       file->open_page(page);
       file->read_rows([&](std::int64_t, std::span<const double> row) {
         for (const double value : row) own.add(value);
@@ -118,20 +112,21 @@ void TiffSource::survey(ValueSurvey& survey) {
   }
 }
 
-}  // namespace
-
-bool detect_stack(std::string_view head, const std::filesystem::path& path) {
-  if (image_format(head) != ImageFormat::kTiff) return false;
+bool detect_stack(const SourceFile& file) {
+  if (image_format(file.head()) != ImageFormat::kTiff) return false;
   try {
-    return TiffFile(path).has_several_pages();
+    return TiffFile(file.open()).has_several_pages();
   } catch (const DataError&) {
     return false;  // an image, whose reader says what is wrong
   }
 }
 
-std::unique_ptr<Source> open_stack(const std::filesystem::path& path,
-                                   const ReaderOptions& options) {
-  return std::make_unique<TiffSource>(path, options);
-}
+}  // namespace
+
+extern const SourceKind kStackKind;
+constinit const SourceKind kStackKind{.name = "stack",
+                                      .contents = "TIFF stacks",
+                                      .detect = detect_stack,
+                                      .open = open_as<TiffSource>};
 
 }  // namespace coldframe::frames

@@ -10,6 +10,7 @@
 #include "common/cli/out_of_memory.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
+#include "extract/frames/input/source_digest.h"
 #include "extract/pipeline/thumbnail.h"
 #include "extract/plan/crop_plan.h"
 #include "extract/plan/resume/exam_stamp.h"
@@ -170,7 +171,8 @@ bool DecodeStage::is_as_before(const frames::OpenedExam& opened,
 void DecodeStage::read(DecodedExam& result, bool& stopped) {
   const frames::ExamSpec& exam = *tasks_[result.task].exam;
   cache::ExamInfo& info = result.info = describe(result.task);
-  const frames::OpenedExam opened(exam, settings_.reader);
+  frames::SourceDigest digest(exam);
+  const frames::OpenedExam opened(exam, settings_.reader, &digest);
   const auto selected = opened.select(settings_.selection);
   if (is_as_before(opened, selected, result)) return;
   result.known = known_features(tasks_[result.task].reusable, opened, selected);
@@ -208,7 +210,7 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
   std::set<std::filesystem::path> were_read;
   for (std::size_t i = 0; i < item_of_slot.size(); ++i)
     if (info.present[i]) were_read.insert(exam.items[item_of_slot[i]].path);
-  info.source_digest = frames::source_digest(exam, were_read);
+  info.source_digest = digest.finish(were_read);
   stopped = stop_requested();  // files that were not read may have failed by it
   if (stopped) return;
   if (exam_stamp(exam) != info.source_stamp)

@@ -5,7 +5,7 @@
 
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
-#include "extract/frames/source.h"
+#include "extract/frames/input/source_digest.h"
 #include "extract/preprocess/steps.h"
 
 namespace coldframe::extract {

@@ -5,7 +5,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/file.h"
-#include "extract/frames/source.h"
+#include "extract/frames/input/source_digest.h"
 #include "extract/plan/resume/exam_stamp.h"
 #include "extract/plan/resume/slot_items.h"
 

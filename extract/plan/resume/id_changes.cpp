@@ -11,7 +11,7 @@
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
 #include "common/text/text.h"
-#include "extract/frames/source.h"
+#include "extract/frames/input/source_digest.h"
 #include "extract/plan/resume/exam_stamp.h"
 #include "extract/plan/resume/slot_items.h"
 
@@ -50,7 +50,7 @@ class DigestsBefore {
     const auto [entry, is_new] = known_.try_emplace({&exam, lost});
     if (is_new)
       for (const auto lack : {frames::Lack::kEmpty, frames::Lack::kUnreadable})
-        entry->second.push_back(frames::source_digest_without(exam, lost, lack));
+        entry->second.push_back(frames::SourceDigest(exam, lost, lack).finish());
     return std::ranges::find(entry->second, digest) != entry->second.end();
   }
 

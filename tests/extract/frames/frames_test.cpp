@@ -195,30 +195,5 @@ TEST(ReadExam, RefusesAnExamOfWhichEveryFrameIsMissing) {
             std::string::npos);
 }
 
-TEST(SourceStamp, ChangesWithTheFilesAndTheDigestWithTheirContent) {
-  const TemporaryFolder folder;
-  ExamSpec exam;
-  exam.items = {item_of(folder.write("a.png", "one")), item_of(folder.write("b.png", "two"))};
-  const auto stamp = source_stamp(exam), digest = source_digest(exam);
-  EXPECT_EQ(source_stamp(exam), stamp);
-  folder.write("b.png", "three");
-  EXPECT_NE(source_stamp(exam), stamp);
-  EXPECT_NE(source_digest(exam), digest);
-  folder.write("b.png", "two");
-  EXPECT_EQ(source_digest(exam), digest);
-  const auto readable = source_stamp(exam);
-  std::filesystem::remove(folder / "b.png");
-  EXPECT_NE(source_stamp(exam), readable);
-  EXPECT_NE(source_digest(exam), digest);
-}
-
-TEST(SourceDigest, DoesNotLetFilesFlowIntoEachOther) {
-  const TemporaryFolder folder;
-  ExamSpec one, other;
-  one.items = {item_of(folder.write("a", "ab")), item_of(folder.write("b", "c"))};
-  other.items = {item_of(folder.write("c", "a")), item_of(folder.write("d", "bc"))};
-  EXPECT_NE(source_digest(one), source_digest(other));
-}
-
 }  // namespace
 }  // namespace coldframe::frames

@@ -14,6 +14,12 @@ struct ExamSummary {
   std::size_t slots = 0;
 };
 
+inline std::unique_ptr<Source> open_file(const std::filesystem::path& path,
+                                         const ReaderOptions& options) {
+  const SourceFile file(path);
+  return require_kind(file).open(file, options);
+}
+
 // Hands the selected frames over one at a time, in order. DataError when none can be read.
 inline ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection,
                              const ReaderOptions& options,

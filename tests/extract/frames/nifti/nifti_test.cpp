@@ -8,7 +8,7 @@
 #include <random>
 
 #include "common/cli/error.h"
-#include "extract/frames/kinds.h"
+#include "extract/frames/input/source_digest.h"
 #include "extract/frames/nifti/orientation.h"
 #include "extract/frames/percentiles.h"
 #include "tests/extract/frames/read_exam.h"
@@ -102,7 +102,7 @@ std::string tiny_volume(const char* magic) {
 
 TEST(Nifti, VoxelsArePixels) {
   const coldframe::testing::TemporaryFolder folder;
-  const auto source = open_nifti(folder.write("tiny.nii", tiny_volume("n+1")), {});
+  const auto source = open_file(folder.write("tiny.nii", tiny_volume("n+1")), {});
   ASSERT_EQ(source->frame_count(), 1);
   const std::int64_t indices[] = {0};
   std::vector<std::uint8_t> rgb;
@@ -193,7 +193,7 @@ TEST(Nifti, IsRefusedWithItsName) {
   const coldframe::testing::TemporaryFolder folder;
   const auto refusal = [&](const std::string& content) {
     const auto path = folder.write("tiny.hdr", content);
-    return message_of<DataError>([&] { open_nifti(path, {}); });
+    return message_of<DataError>([&] { open_file(path, {}); });
   };
   EXPECT_NE(refusal(tiny_volume("ni1")).find("tiny.hdr': its voxels are in a file of the same"),
             std::string::npos);

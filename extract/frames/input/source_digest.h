@@ -1,0 +1,60 @@
+// Lets a later run tell whether an exam's files are still the same.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/files/file.h"
+#include "common/files/fingerprint.h"
+#include "extract/frames/input/exam_list.h"
+
+namespace coldframe::frames {
+
+// Sizes and modification times of the exam's files. Like the digest it also changes when a file can
+// no longer be read, or can be again.
+std::string source_stamp(const ExamSpec& exam);
+
+// How a file is counted that is not there.
+enum class Lack { kEmpty, kUnreadable };
+
+// The XXH3-128 over the content of an exam's files. It follows whoever reads them in the exam's
+// order: only what they leave out is read for it.
+class SourceDigest {
+ public:
+  explicit SourceDigest(const ExamSpec& exam) : SourceDigest(exam, {}, Lack::kUnreadable) {}
+  // As it was while some of the files were empty, or could not be read.
+  SourceDigest(const ExamSpec& exam, std::set<std::filesystem::path> lacking, Lack lack);
+
+  // The next file to be read; those before it are completed.
+  void turn_to(const std::filesystem::path& path);
+  void follow(const InputFile& file, std::uint64_t offset, std::span<const std::byte> bytes);
+  // Completes all. DataError where one of `were_read` can no longer be read.
+  std::string finish(const std::set<std::filesystem::path>& were_read = {});
+
+ private:
+  void begin(const InputFile& file);
+  void add(std::span<const std::byte> bytes);
+  void read_until(const InputFile& file, std::uint64_t end);
+  void complete();
+  void next() { ++at_, begun_ = false, size_ = done_ = 0; }
+
+  std::vector<std::filesystem::path> files_;
+  std::set<std::filesystem::path> lacking_;
+  Lack lack_;
+  std::size_t at_ = 0;                                   // the file at hand
+  bool begun_ = false;                                   // its size is in the digest, and so are
+  std::uint64_t size_ = 0, done_ = 0;                    // so many of its bytes
+  std::map<std::filesystem::path, std::string> faults_;  // of files that cannot be read
+  Xxh3Stream digest_;
+};
+
+inline std::string source_digest(const ExamSpec& exam) {
+  return SourceDigest(exam).finish();
+}
+
+}  // namespace coldframe::frames

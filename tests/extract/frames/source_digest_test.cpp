@@ -1,0 +1,115 @@
+// Stamps and digests of an exam's files, also as they are taken while the files are read.
+#include "extract/frames/input/source_digest.h"
+
+#include <gtest/gtest.h>
+
+#include "common/cli/error.h"
+#include "extract/frames/source_file.h"
+#include "tests/support/temporary_folder.h"
+
+namespace coldframe::frames {
+namespace {
+
+using coldframe::testing::TemporaryFolder;
+
+ExamItem digested_item(const std::filesystem::path& path) {
+  ExamItem item;
+  item.path = path;
+  item.name = path.filename().string();
+  return item;
+}
+
+TEST(SourceStamp, ChangesWithTheFilesAndTheDigestWithTheirContent) {
+  const TemporaryFolder folder;
+  ExamSpec exam;
+  exam.items = {digested_item(folder.write("a.png", "one")),
+                digested_item(folder.write("b.png", "two"))};
+  const auto stamp = source_stamp(exam), digest = source_digest(exam);
+  EXPECT_EQ(source_stamp(exam), stamp);
+  folder.write("b.png", "three");
+  EXPECT_NE(source_stamp(exam), stamp);
+  EXPECT_NE(source_digest(exam), digest);
+  folder.write("b.png", "two");
+  EXPECT_EQ(source_digest(exam), digest);
+  const auto readable = source_stamp(exam);
+  std::filesystem::remove(folder / "b.png");
+  EXPECT_NE(source_stamp(exam), readable);
+  EXPECT_NE(source_digest(exam), digest);
+}
+
+TEST(SourceDigest, DoesNotLetFilesFlowIntoEachOther) {
+  const TemporaryFolder folder;
+  ExamSpec one, other;
+  one.items = {digested_item(folder.write("a", "ab")), digested_item(folder.write("b", "c"))};
+  other.items = {digested_item(folder.write("c", "a")), digested_item(folder.write("d", "bc"))};
+  EXPECT_NE(source_digest(one), source_digest(other));
+}
+
+// Three files; the first two are longer than the digest's blocks.
+struct DigestedFiles {
+  TemporaryFolder folder;
+  std::string first = std::string(3 << 20, 'a') + "b", second = std::string(2 << 20, 'c');
+  ExamSpec exam;
+
+  DigestedFiles() {
+    exam.items = {digested_item(folder.write("1", first)), digested_item(folder.write("2", second)),
+                  digested_item(folder.write("3", "short"))};
+  }
+  SourceFile file(std::size_t item, SourceDigest& digest) const {
+    return SourceFile(exam.items[item].path, &digest);
+  }
+};
+
+constexpr std::uint64_t kMostContent = 1 << 30;
+
+// What was read before a file was written over is in the digest: nothing is read twice.
+TEST(SourceDigest, IsTakenAsFilesAreRead) {
+  DigestedFiles files;
+  const std::string whole = source_digest(files.exam);
+  SourceDigest digest(files.exam);
+  for (std::size_t item = 0; item < 3; ++item) {
+    EXPECT_GT(files.file(item, digest).content(kMostContent).size(), 4u);
+    files.folder.write(std::to_string(item + 1), "other");
+  }
+  EXPECT_EQ(digest.finish(), whole);
+  EXPECT_NE(source_digest(files.exam), whole);
+}
+
+TEST(SourceDigest, CompletesWhatReadersLeaveOut) {
+  DigestedFiles files;
+  const std::string whole = source_digest(files.exam);
+  SourceDigest digest(files.exam);
+  EXPECT_EQ(files.file(0, digest).head().size(), 4096u);
+  EXPECT_EQ(files.file(2, digest).content(kMostContent), "short");  // before its turn
+  const auto first = files.file(0, digest).open();
+  first->read(2 << 20, 100);            // too far ahead
+  first->read(4000, 200);               // some of it once more
+  first->read((1 << 20) + 4000, 1000);  // a gap
+  digest.turn_to(files.exam.items[1].path);
+  const auto second = files.file(1, digest).open();
+  for (std::uint64_t at = 0; at < second->size(); at += 1 << 16) second->read(at, 1 << 16);
+  EXPECT_EQ(digest.finish(), whole);
+}
+
+TEST(SourceDigest, CountsAFileThatIsGoneUnlessItWasRead) {
+  DigestedFiles files;
+  const std::filesystem::path second = files.exam.items[1].path;
+  std::filesystem::remove(second);
+  SourceDigest digest(files.exam), strict(files.exam);
+  files.file(0, digest).content(kMostContent);
+  EXPECT_EQ(digest.finish(), SourceDigest(files.exam, {second}, Lack::kUnreadable).finish());
+  EXPECT_THROW(strict.finish({second}), DataError);
+}
+
+TEST(SourceFile, IsOpenedOnceForAllWhoHoldIt) {
+  DigestedFiles files;
+  const SourceFile file(files.exam.items[2].path), copy = file;
+  const auto held = file.hold();
+  std::filesystem::remove(file.path());
+  EXPECT_EQ(file.head(), "short");
+  EXPECT_EQ(file.content(kMostContent), "short");
+  EXPECT_THROW(copy.open(), DataError);
+}
+
+}  // namespace
+}  // namespace coldframe::frames
