@@ -20,12 +20,6 @@ constexpr auto kPngSignature = "\x89PNG\r\n\x1a\n"sv;
   throw DataError(concat("it is ", what, ", which is not read; convert it to 8-bit grey or RGB"));
 }
 
-bool is_bmp(std::string_view head) {
-  if (!head.starts_with("BM") || head.size() < 18) return false;
-  const std::uint32_t header = ByteCursor(head, std::endian::little).u32(14);
-  return header == 12 || (header >= 40 && header <= 124);
-}
-
 // Skips entropy-coded data: the offset of the next marker that is neither a stuffed byte nor a
 // restart.
 std::uint64_t after_scan(std::string_view bytes, std::uint64_t at) {
@@ -160,8 +154,6 @@ FrameSize check_format(std::string_view bytes) {
       return check_jpeg(bytes);
     case ImageFormat::kPng:
       return check_png(bytes);
-    case ImageFormat::kBmp:
-      throw DataError("it is a BMP image, which is not read; convert it to PNG");
     case ImageFormat::kTiff:  // libtiff checks these as it reads
     case ImageFormat::kWebp:
       return check_webp(bytes);
@@ -180,7 +172,6 @@ FrameSize check_format(std::string_view bytes) {
 ImageFormat image_format(std::string_view head) {
   if (head.starts_with("\xff\xd8\xff")) return ImageFormat::kJpeg;
   if (head.starts_with(kPngSignature)) return ImageFormat::kPng;
-  if (is_bmp(head)) return ImageFormat::kBmp;
   if (is_netpbm(head)) return ImageFormat::kNetpbm;
   if (is_jpeg2000(head)) return ImageFormat::kJpeg2000;
   for (const auto signature : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv}) {
@@ -217,16 +208,18 @@ bool is_animated_webp(std::string_view head) {
          head.substr(12, 4) == "VP8X" && (static_cast<unsigned char>(head[20]) & kAnimation) != 0;
 }
 
+void check_size(const FrameSize& size) {
+  if (size.width >= 1 && size.height >= 1 && size.width <= kMaxSide && size.height <= kMaxSide &&
+      size.width * size.height <= kMaxPixels)
+    return;
+  throw DataError(concat("its header gives a size of ", size.width, "×", size.height,
+                         " pixels; at most ", kMaxSide, " a side and ", kMaxPixels,
+                         " in all are read"));
+}
+
 FrameSize check_image(std::string_view bytes) {
   const FrameSize size = check_format(bytes);
-  if (size.width < 1 || size.height < 1) {
-    throw DataError(concat("its header gives a size of ", size.width, "×", size.height, " pixels"));
-  }
-  if (size.width > kMaxSide || size.height > kMaxSide || size.width * size.height > kMaxPixels) {
-    throw DataError(concat("its header gives a size of ", size.width, "×", size.height,
-                           " pixels; at most ", kMaxSide, " a side and ", kMaxPixels,
-                           " in all are read"));
-  }
+  check_size(size);
   return size;
 }
 

@@ -9,7 +9,7 @@ namespace coldframe::frames {
 
 inline constexpr std::uint64_t kMaxImageFileBytes = 1ull << 30;
 
-enum class ImageFormat { kNone, kJpeg, kPng, kBmp, kTiff, kWebp, kNetpbm, kJpeg2000 };
+enum class ImageFormat { kNone, kJpeg, kPng, kTiff, kWebp, kNetpbm, kJpeg2000 };
 
 ImageFormat image_format(std::string_view head);  // by signature
 bool is_deep_png(std::string_view head);          // of 16 bits per channel
@@ -22,6 +22,7 @@ bool is_animated_webp(std::string_view head);
 struct FrameSize {
   std::int64_t width = 0, height = 0;
 };
+void check_size(const FrameSize& size);  // DataError: empty, or larger than what is read
 
 // Checks the whole file's structure as far as it shows truncation. DataError, without the file's
 // name, for content that is truncated, larger than 2^28 pixels or than its bytes can hold, or of a

@@ -117,7 +117,7 @@ constinit const SourceKind kImageKind{
     .name = "image",
     .contents = "JPEG, PNG, JPEG 2000, TIFF, WebP, PGM, PPM",
     .is_clip = false,
-    .suffixes = ".jpg .jpeg .png .bmp .tif .tiff .webp .pgm .ppm .pnm .jp2 .j2k .j2c",
+    .suffixes = ".jpg .jpeg .png .tif .tiff .webp .pgm .ppm .pnm .jp2 .j2k .j2c",
     .detect = detect_image,
     .open = open_image};
 

@@ -16,6 +16,7 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "extract/frames/frame.h"
+#include "extract/frames/image/header.h"
 
 namespace coldframe::frames {
 
@@ -236,12 +237,7 @@ TiffPage TiffFile::open_page(std::uint64_t directory) {
 }
 
 void TiffFile::check_size() const {
-  if (layout_.width < 1 || layout_.height < 1 || layout_.width > kMaxSide ||
-      layout_.height > kMaxSide || layout_.width * layout_.height > kMaxPixels) {
-    throw DataError(concat("its header gives a size of ", layout_.width, "×", layout_.height,
-                           " pixels; at most ", kMaxSide, " a side and ", kMaxPixels,
-                           " in all are read"));
-  }
+  frames::check_size({layout_.width, layout_.height});
   // A tile that reaches beyond the picture lies in the file as a whole.
   if (TIFFIsTiled(tiff_.get()) != 0 &&
       TIFFTileSize64(tiff_.get()) / inflation(compression_) > stream_->file->size()) {

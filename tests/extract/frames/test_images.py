@@ -94,6 +94,11 @@ READABLE = {
     **{f"turned_{way}.tif": (photo, {"tiffinfo": {274: way}}) for way in range(1, 9)},
     "grey_alpha.tif": (lambda: rgba().convert("LA"), {}),
     "bilevel.tif": (lambda: photo().convert("1"), {}),
+    "rgb.bmp": (photo, {}),
+    "grey.bmp": (lambda: photo().convert("L"), {}),
+    "palette.bmp": (lambda: photo().quantize(200), {}),
+    "bilevel.bmp": (lambda: photo().convert("1"), {}),
+    "rgba.bmp": (rgba, {}),
     "lossy.webp": (photo, {"quality": 60}),
     "lossless.webp": (photo, {"lossless": True}),
     "rgba.webp": (rgba, {"lossless": True, "exact": True}),
@@ -101,7 +106,6 @@ READABLE = {
 }
 
 REFUSED = {
-    "rgb.bmp": (photo, {}, "it is a BMP image, which is not read; convert it to PNG"),
     "cmyk.tif": (lambda: photo().convert("CMYK"), {}, "photometric interpretation is 5"),
 }
 
@@ -144,7 +148,7 @@ def test_varieties_that_would_not_equal_pillows_are_refused(tmp_path):
         assert name in exams[name]["error"]
 
 
-@pytest.mark.parametrize("name", ["q75_s2.jpg", "progressive.jpg", "cmyk.jpg", "rgb.png", "palette.png", "rgb.jp2", "grey.j2k",
+@pytest.mark.parametrize("name", ["q75_s2.jpg", "progressive.jpg", "cmyk.jpg", "rgb.png", "palette.png", "rgb.jp2", "grey.j2k", "grey.bmp",
                                   "rgb.tif", "lzw.tif", "lossy.webp", "lossless.webp"])
 def test_truncation_at_any_length_is_refused(tmp_path, name):
     save(tmp_path, name, *READABLE[name])
