@@ -9,9 +9,6 @@ namespace coldframe::frames {
 namespace {
 
 constexpr std::uint64_t kDigestBlockBytes = 1 << 20;
-// What a reader leaves out between two reads (a header that was read before) is read for the digest
-// there and then, up to this length.
-constexpr std::uint64_t kMostLeftOut = 1 << 20;
 constexpr std::uint64_t kUnreadableSize = ~std::uint64_t{0};  // which no file has
 
 std::vector<std::filesystem::path> distinct_files(const ExamSpec& exam) {
@@ -70,7 +67,10 @@ void SourceDigest::follow(const InputFile& file, std::uint64_t offset,
                           std::span<const std::byte> bytes) {
   if (at_ == files_.size() || file.path() != files_[at_]) return;
   const std::uint64_t end = offset + bytes.size();
-  if (end <= done_ || offset > done_ + kMostLeftOut) return;
+  if (end <= done_) return;
+  // What was left out is read here, such as a header that was read before the file's turn, unless
+  // it is longer than what came: readers look at places far apart.
+  if (offset > done_ && offset - done_ > bytes.size()) return;
   begin(file);
   if (offset > done_) read_until(file, offset);
   if (offset <= done_) add(bytes.subspan(done_ - offset));

@@ -82,9 +82,10 @@ TEST(SourceDigest, CompletesWhatReadersLeaveOut) {
   EXPECT_EQ(files.file(0, digest).head().size(), 4096u);
   EXPECT_EQ(files.file(2, digest).content(kMostContent), "short");  // before its turn
   const auto first = files.file(0, digest).open();
-  first->read(2 << 20, 100);            // too far ahead
-  first->read(4000, 200);               // some of it once more
-  first->read((1 << 20) + 4000, 1000);  // a gap
+  first->read(2 << 20, 100);  // too far ahead
+  first->read(4000, 200);     // some of it once more
+  first->read(5000, 1000);    // a gap
+  first->read(7000, 10);      // one that is longer than what is read
   digest.turn_to(files.exam.items[1].path);
   const auto second = files.file(1, digest).open();
   for (std::uint64_t at = 0; at < second->size(); at += 1 << 16) second->read(at, 1 << 16);
