@@ -14,10 +14,12 @@ struct ExamSummary {
   std::size_t slots = 0;
 };
 
-inline std::unique_ptr<Source> open_file(const std::filesystem::path& path,
-                                         const ReaderOptions& options) {
-  const SourceFile file(path);
-  return require_kind(file).open(file, options);
+// By the reader of this name, whatever the file looks like.
+inline std::unique_ptr<Source> open_by(std::string_view kind, const std::filesystem::path& path,
+                                       const ReaderOptions& options) {
+  for (const SourceKind* each : source_kinds())
+    if (each->name == kind) return each->open(SourceFile(path), options);
+  return nullptr;
 }
 
 // Hands the selected frames over one at a time, in order. DataError when none can be read.

@@ -56,7 +56,7 @@ std::string fragments(const Header& h, const std::vector<std::string>& parts) {
 std::string read_all(const std::string& content, const ReaderOptions& options = {}) {
   try {
     const coldframe::testing::TemporaryFolder folder;
-    const auto source = open_file(folder.write("a.dcm", content), options);
+    const auto source = open_by("dicom", folder.write("a.dcm", content), options);
     std::vector<std::int64_t> indices;
     for (std::int64_t i = 0; i < source->frame_count(); ++i) indices.push_back(i);
     source->read(indices, [](Frame&& frame) {
@@ -84,7 +84,7 @@ TEST(Dicom, SingleBitsBecomePixels) {
   for (const std::string& content :
        {native_file, fragments(in_fragments, {std::string("\x0D\0", 2), {"\x0D\0", 2}})}) {
     const coldframe::testing::TemporaryFolder folder;
-    const auto source = open_file(folder.write("a.dcm", content), {});
+    const auto source = open_by("dicom", folder.write("a.dcm", content), {});
     std::vector<std::vector<std::uint8_t>> frames;
     source->read(std::vector<std::int64_t>{0, 1},
                  [&](Frame&& frame) { frames.push_back(std::move(frame.pixels.rgb)); });

@@ -102,7 +102,7 @@ std::string tiny_volume(const char* magic) {
 
 TEST(Nifti, VoxelsArePixels) {
   const coldframe::testing::TemporaryFolder folder;
-  const auto source = open_file(folder.write("tiny.nii", tiny_volume("n+1")), {});
+  const auto source = open_by("nifti", folder.write("tiny.nii", tiny_volume("n+1")), {});
   ASSERT_EQ(source->frame_count(), 1);
   const std::int64_t indices[] = {0};
   std::vector<std::uint8_t> rgb;
@@ -193,7 +193,7 @@ TEST(Nifti, IsRefusedWithItsName) {
   const coldframe::testing::TemporaryFolder folder;
   const auto refusal = [&](const std::string& content) {
     const auto path = folder.write("tiny.hdr", content);
-    return message_of<DataError>([&] { open_file(path, {}); });
+    return message_of<DataError>([&] { open_by("nifti", path, {}); });
   };
   EXPECT_NE(refusal(tiny_volume("ni1")).find("tiny.hdr': its voxels are in a file of the same"),
             std::string::npos);
