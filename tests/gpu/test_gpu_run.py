@@ -69,7 +69,7 @@ def test_the_page_tells_failures_first_and_goes_on(tmp_path):
     assert "2 of 2 stages passed" in (out / "results-all.txt").read_text()
 
     sys.path.insert(0, str(HERE))
-    run, stages = load("run"), importlib.import_module("stages")
+    run, stages, context = load("run"), importlib.import_module("stages"), importlib.import_module("context")
 
     def fail(context):
         context.run("sh", "-c", "echo reason; exit 3")
@@ -77,7 +77,7 @@ def test_the_page_tells_failures_first_and_goes_on(tmp_path):
     def stall(context):
         context.run("sh", "-c", f"sleep 600 & echo $! >{tmp_path}/child; echo so far; wait")
 
-    context = stages.Context(root=HERE, build=BUILD, device="cpu", out=out, work=folder)
+    context = context.Context(root=HERE, build=BUILD, device="cpu", out=out, work=folder)
     results = [run.run_stage(stages.Stage(name, 1, seconds, body), context)
                for name, seconds, body in [("fine", 60, lambda _: {"rate": 3}), ("broken", 60, fail), ("stuck", 1, stall)]]
     page = run.page({"device": "cpu"}, results).splitlines()
