@@ -21,8 +21,11 @@ if(NOT COLDFRAME_CUDA STREQUAL "OFF")
     # 75: Turing, the oldest that CUDA 13 compiles for. Code for 8.0 runs on 8.6 and 8.9 as it is (CUDA C++ Programming
     # Guide, "Binary Compatibility"); 90 also as PTX, for devices to come.
     set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90)
-    set(CMAKE_CUDA_STANDARD 17)
+    set(CMAKE_CUDA_STANDARD 20)
     enable_language(CUDA)
+    foreach(kind STANDARD EXTENSION)  # CMake 3.25 does not know them
+      set(CMAKE_CUDA20_${kind}_COMPILE_OPTION "-std=c++20")
+    endforeach()
     if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 13)
       message(FATAL_ERROR "${CMAKE_CUDA_COMPILER} is of CUDA ${CMAKE_CUDA_COMPILER_VERSION}; the kernels need 13. "
         "Name that of CUDA 13 in CUDACXX, or leave the kernels out with -DCOLDFRAME_CUDA=OFF")

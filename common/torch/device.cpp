@@ -1,6 +1,7 @@
 #include "common/torch/device.h"
 
 #include <ATen/Context.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 #include <link.h>
 #include <torch/cuda.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <mutex>
 
 #include "common/cli/error.h"
@@ -82,10 +84,14 @@ std::string cpu_model() {
   return "unknown model";
 }
 
-// fp32 means fp32: without this, cuDNN's convolutions and recurrent layers round to TF32. A GPU
-// that others use has less memory than its name says, and takes longer.
+// fp32 means fp32: without this, cuDNN's convolutions and recurrent layers round to TF32. cuDNN's
+// attention, which LibTorch 2.11 prefers on Hopper, builds a plan for every new shape; flash
+// attention has none to build (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp). Where shapes
+// stay, who computes asks for cuDNN's (extract/vit/gpu). A GPU that others use has less memory than
+// its name says, and takes longer.
 torch::Device prepared(int index) {
   at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setSDPUseCuDNN(false);
   const torch::Device device(torch::kCUDA, static_cast<c10::DeviceIndex>(index));
   const auto usage = nvml::usage(cuda_driver::pci_bus_id(index));
   if (!usage) return device;
@@ -140,6 +146,16 @@ torch::Device resolve_device(const std::string& word) {
   static std::once_flag settled;
   std::call_once(settled, settle_vector_functions);
   return device;
+}
+
+c10::Stream compute_stream(const torch::Device& device) {
+  static std::mutex mutex;
+  static std::map<c10::DeviceIndex, c10::Stream> streams;
+  const std::scoped_lock lock(mutex);
+  const auto found = streams.find(device.index());
+  if (found != streams.end()) return found->second;
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  return streams.emplace(device.index(), guard.getStreamFromGlobalPool(device)).first->second;
 }
 
 std::string device_name(const torch::Device& device) {

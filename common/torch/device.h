@@ -2,6 +2,8 @@
 // CUDA ones are opened when a CUDA device is asked for, so that a CPU run starts fast and small.
 #pragma once
 
+#include <c10/core/Stream.h>
+
 #include <string>
 
 #include "common/torch/tensor.h"
@@ -13,6 +15,11 @@ namespace coldframe {
 // device is not there, with what was missing and what to do. Call it before LibTorch does anything
 // else: LibTorch looks for CUDA once (even torch::manual_seed does) and keeps the answer.
 torch::Device resolve_device(const std::string& word);
+
+// The stream on which a job computes on a CUDA device, the same in every call. LibTorch's default
+// stream cannot be recorded as a graph, and libraries keep a workspace for every stream that they
+// have worked on.
+c10::Stream compute_stream(const torch::Device& device);
 
 std::string device_name(
     const torch::Device& device);  // "cpu (Intel …, 2 threads)", "cuda:0 (NVIDIA H200)"

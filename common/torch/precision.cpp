@@ -1,5 +1,7 @@
 #include "common/torch/precision.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "common/cli/cli.h"
@@ -8,6 +10,11 @@
 namespace coldframe {
 
 namespace {
+
+constexpr torch::ScalarType kScalarTypes[] = {
+    torch::kUInt8,   torch::kInt8,     torch::kUInt16,  torch::kInt16,
+    torch::kUInt32,  torch::kInt32,    torch::kUInt64,  torch::kInt64,
+    torch::kFloat16, torch::kBFloat16, torch::kFloat32, torch::kFloat64};  // in the order of DType
 
 // float32 on the CPU. On a GPU bfloat16 where its tensor cores have it (Ampere, 8.0, and later),
 // float16 on older ones.
@@ -33,11 +40,13 @@ std::string to_string(Precision precision) {
 }
 
 torch::ScalarType scalar_type(DType type) {
-  constexpr torch::ScalarType kTypes[] = {
-      torch::kUInt8,   torch::kInt8,   torch::kUInt16, torch::kInt16,   torch::kUInt32,
-      torch::kInt32,   torch::kUInt64, torch::kInt64,  torch::kFloat16, torch::kBFloat16,
-      torch::kFloat32, torch::kFloat64};  // in the order of DType
-  return kTypes[static_cast<std::size_t>(type)];
+  return kScalarTypes[static_cast<std::size_t>(type)];
+}
+
+DType dtype_of(torch::ScalarType type) {
+  const auto* const found = std::ranges::find(kScalarTypes, type);
+  TORCH_INTERNAL_ASSERT(found != std::end(kScalarTypes));
+  return static_cast<DType>(found - kScalarTypes);
 }
 
 std::vector<double> doubles(const torch::Tensor& tensor) {

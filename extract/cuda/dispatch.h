@@ -16,24 +16,25 @@ struct Type {
 
 // body(Type<T>()) for the element's T.
 template <typename Body>
-int with_element(Element element, Body body) {
+int with_element(DType element, Body body) {
   switch (element) {
-    case Element::kFp32:
+    case DType::kFp32:
       return body(Type<float>());
-    case Element::kBf16:
+    case DType::kBf16:
       return body(Type<Bf16>());
-    case Element::kFp16:
+    case DType::kFp16:
       return body(Type<Fp16>());
+    default:
+      return kInvalidValue;
   }
-  return kInvalidValue;
 }
 
 // The residual stream is float32 or of the element's type.
 template <typename Body>
-int with_residual(Element residual, Element element, Body body) {
+int with_residual(DType residual, DType element, Body body) {
   return with_element(element, [&](auto t) {
     using T = typename decltype(t)::type;
-    if (residual == Element::kFp32) return body(Type<float>(), t);
+    if (residual == DType::kFp32) return body(Type<float>(), t);
     return residual == element ? body(Type<T>(), t) : kInvalidValue;
   });
 }

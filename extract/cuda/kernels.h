@@ -4,14 +4,15 @@
 //
 // All pointers are on the device that computes, at least 16-byte aligned; rows lie one behind the
 // other. Kernels are asynchronous on `stream` (a cudaStream_t; the twins ignore it) and on the
-// current device. Every function returns a cudaError_t, 0 for success.
+// current device. Elements are kFp32, kBf16 or kFp16. Every function returns a cudaError_t, 0 for
+// success.
 #pragma once
 
 #include <cstdint>
 
-namespace coldframe::cuda {
+#include "common/numbers/dtype.h"
 
-enum class Element : int { kFp32, kBf16, kFp16 };
+namespace coldframe::cuda {
 
 // uint8 frames to normalised patches as the patch embedding's matrix product takes them: row
 // (image, patch), column (channel, line, pixel).
@@ -20,41 +21,42 @@ struct PatchArguments {
   const float* levels;         // [3, 256]: what each level of each channel becomes
   void* patches;  // [batch · (size / patch)², pitch]; columns from 3·patch² are left
   std::int64_t batch, size, patch, pitch;
-  Element element;  // of `patches`
+  DType element;  // of `patches`
 };
 
 // Widths of rows that the two norm kernels take: a multiple of 4, at most this.
 constexpr std::int64_t kMostWidth = 2048;
 
-// LayerNorm of x, times weight, plus bias.
+// LayerNorm of x, times weight, plus bias; null bias: 0.
 struct NormFactors {
   const float *weight, *bias;  // [width]
   float epsilon;
   bool centred;  // false: RMSNorm
 };
 
-// x += gamma · (y + y_bias), then z = the norm of x, row by row.
+// sum = x + gamma · (y + y_bias), then z = the norm of it, row by row.
 struct ResidualNormArguments {
-  void* x;              // [rows, width] of `residual`, read and written
+  const void* x;        // [rows, width] of `residual`
   const void* y;        // [rows, width] of `element`
   const float* y_bias;  // [width], null: 0
   const float* gamma;   // [width], LayerScale, null: 1
   NormFactors norm;
-  void* z;  // [rows, width] of `element`
+  void* sum;  // [rows, width] of `residual`; it may be x
+  void* z;    // [rows, width] of `element`
   std::int64_t rows, width;
-  Element residual, element;
+  DType residual, element;
 };
 
-// The tokens that the first block starts from and their norm: x[b, t] = start[t], plus
-// y[b, t − prefix] for the patches behind the `prefix` other tokens; z = the norm of x.
+// The tokens that the first block starts from and their norm: sum[b, t] = start[t], plus
+// y[b, t − prefix] for the patches behind the `prefix` other tokens; z = the norm of it.
 struct EmbedNormArguments {
   const float* start;  // [tokens, width]
   const void* y;       // [batch · (tokens − prefix), width] of `element`
-  void* x;             // [batch · tokens, width] of `residual`, written
   NormFactors norm;
-  void* z;  // [batch · tokens, width] of `element`
+  void* sum;  // [batch · tokens, width] of `residual`
+  void* z;    // [batch · tokens, width] of `element`
   std::int64_t batch, tokens, prefix, width;
-  Element residual, element;
+  DType residual, element;
 };
 
 enum class Function : int { kGelu, kGeluTanh, kQuickGelu, kSilu };  // GELU is the exact one
@@ -67,7 +69,7 @@ struct ActivationArguments {
   std::int64_t rows, width;  // a multiple of 8
   Function function;
   bool gated;
-  Element element;
+  DType element;
 };
 
 // Turns the patches' tokens of x in place: of each of a row's first `heads` heads of 2·half numbers
@@ -78,7 +80,7 @@ struct RotateArguments {
   const float *sine, *cosine;                  // [tables, tokens − prefix, half]
   std::int64_t batch, tokens, prefix, stride;  // from row to row, in elements
   std::int64_t heads, half, tables;
-  Element element;
+  DType element;
 };
 
 constexpr int kOutOfMemory = 2;  // cudaErrorMemoryAllocation

@@ -23,16 +23,17 @@ constexpr int kLaneStep = kLanes * kNormVector;
 // One row of residual_norm or embed_norm.
 template <typename Residual, typename Element>
 struct NormRow {
-  const float* start;  // embed_norm: what x starts from; null: x itself
-  Residual* x;
+  const float* start;  // embed_norm: what the sum starts from; null: x
+  const Residual* x;
   const Element* y;     // null: nothing is added
   const float* y_bias;  // null: 0
   const float* gamma;   // null: 1
   NormFactors norm;
+  Residual* sum;
   Element* z;
 };
 
-// The four columns from `column` on of what x becomes.
+// The four columns from `column` on of the sum.
 template <typename Residual, typename Element>
 COLDFRAME_BOTH void add_residual(const NormRow<Residual, Element>& row, int column, float* values) {
   if (row.start) {
@@ -71,14 +72,15 @@ COLDFRAME_BOTH void store_residual(const NormRow<Residual, Element>& row, int co
   Pack<Residual, kNormVector> sum;
   COLDFRAME_UNROLL
   for (int i = 0; i < kNormVector; ++i) sum.values[i] = rounded<Residual>(values[i]);
-  store_pack(row.x + column, sum);
+  store_pack(row.sum + column, sum);
 }
 
 template <typename Residual, typename Element>
 COLDFRAME_BOTH void store_normed(const NormRow<Residual, Element>& row, int column,
                                  const float* values, float mean, float scale) {
   const Pack<float, kNormVector> weight = load_pack<kNormVector>(row.norm.weight + column);
-  const Pack<float, kNormVector> bias = load_pack<kNormVector>(row.norm.bias + column);
+  Pack<float, kNormVector> bias{};
+  if (row.norm.bias) bias = load_pack<kNormVector>(row.norm.bias + column);
   Pack<Element, kNormVector> z;
   COLDFRAME_UNROLL
   for (int i = 0; i < kNormVector; ++i)
@@ -138,11 +140,12 @@ template <typename Residual, typename Element>
 COLDFRAME_BOTH NormRow<Residual, Element> row_of(const ResidualNormArguments& a, std::int64_t row) {
   const std::int64_t at = row * a.width;
   return {nullptr,
-          static_cast<Residual*>(a.x) + at,
+          static_cast<const Residual*>(a.x) + at,
           static_cast<const Element*>(a.y) + at,
           a.y_bias,
           a.gamma,
           a.norm,
+          static_cast<Residual*>(a.sum) + at,
           static_cast<Element*>(a.z) + at};
 }
 
@@ -151,11 +154,12 @@ COLDFRAME_BOTH NormRow<Residual, Element> row_of(const EmbedNormArguments& a, st
   const std::int64_t image = row / a.tokens, token = row - image * a.tokens;
   const std::int64_t patch = image * (a.tokens - a.prefix) + token - a.prefix;
   return {a.start + token * a.width,
-          static_cast<Residual*>(a.x) + row * a.width,
+          nullptr,
           token < a.prefix ? nullptr : static_cast<const Element*>(a.y) + patch * a.width,
           nullptr,
           nullptr,
           a.norm,
+          static_cast<Residual*>(a.sum) + row * a.width,
           static_cast<Element*>(a.z) + row * a.width};
 }
 

@@ -97,7 +97,7 @@ struct Field {
   std::string_view key;
   std::string_view what;  // in messages
   bool shown;             // names and shapes show it
-  bool engines;           // those of cpu/ and gpu/ compute every value of it
+  bool engines;           // that of cpu/ computes every value of it
   std::variant<std::int64_t Architecture::*, bool Architecture::*, double Architecture::*,
                Activation Architecture::*, BlockKind Architecture::*, Rotary Architecture::*,
                Resampling Architecture::*>
@@ -115,7 +115,7 @@ class Fields {
 
  public:
   static constexpr Field kRows[] = {
-      // key, what, shown by names and shapes, computed by the engines, member, sign
+      // key, what, shown by names and shapes, computed by the engine, member, sign
       {"patch", "patch size", true, true, &A::patch},
       {"width", "width", true, true, &A::width},
       {"depth", "depth", true, true, &A::depth},
@@ -187,8 +187,7 @@ void require_same(const Architecture& weights, const Architecture& named, const 
 
 // The value of a field: "its kind of block (block post_norm)".
 std::string value_text(const Architecture& architecture, std::string_view key);
-// Names what the engines of cpu/ and gpu/ do not compute, by value_text(); empty where they compute
-// all of it.
+// Names what the engine of cpu/ does not compute, by value_text(); empty where it computes all.
 std::optional<std::string> beyond_engines(const Architecture& architecture);
 
 }  // namespace coldframe::vit

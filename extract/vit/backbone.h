@@ -49,13 +49,14 @@ class Backbone {
  public:
   virtual ~Backbone() = default;
   // images [B, 3, H, W] float32, normalised, on the CPU or the backbone's device ->
-  // [B, row_values()] float32 on the CPU. No gradients.
+  // [B, row_values()] float32 on the latter, valid until the next call. On a GPU asynchronous on
+  // the current stream. No gradients.
   virtual torch::Tensor forward(const torch::Tensor& images) = 0;
   // True when forward_frames() is there: the device normalises by itself.
   virtual bool takes_frames() const { return false; }
   // frames [B, H, W, 3] uint8 and levels [3, 256] float32, what each level of each channel becomes,
-  // both on the backbone's device -> [B, D] float32 there, valid until the next call. Asynchronous
-  // on the current stream. Undefined when it takes frames no longer: forward() computes then.
+  // both on the backbone's device -> the same. Undefined when it takes frames no longer: forward()
+  // computes then.
   virtual torch::Tensor forward_frames(const torch::Tensor& frames, const torch::Tensor& levels);
   // The job's passes have so many images from now on, the last one perhaps fewer: what depends on
   // that is prepared and checked. On the current stream.

@@ -13,9 +13,9 @@
 //   latent_query(AttentionPoolImpl, tokens)    [B, h, 1, d]
 //   patches(images, PatchEmbedImpl)            [B, 3, H, W] -> [B, patches, width]
 //   dropped(x)                 training's dropout
-// and those that vit.h adds. torch_operations.h is LibTorch's; others are the engine of cpu/,
-// train_temporal/onnx, and train_temporal/tune/costs. One that fuses has a larger operation of its
-// own in their place: block_part, attention_pool.
+// and those that vit.h adds. torch_operations.h is LibTorch's; others are the engines of cpu/ and
+// gpu/, train_temporal/onnx, and train_temporal/tune/costs. One that fuses has a larger operation
+// of its own in their place: activated, gated, block_part, attention_pool.
 #pragma once
 
 #include <cmath>
@@ -121,17 +121,33 @@ TORCH_MODULE(LayerScale);
 // (OpenAI's CLIP), or SiLU, x·σ(x).
 template <class Ops>
 ValueOf<Ops> activate(Ops& ops, const ValueOf<Ops>& x, Activation activation) {
-  switch (activation) {
-    case Activation::kGelu:
-      return ops.gelu(x);
-    case Activation::kGeluTanh:
-      return ops.gelu_tanh(x);
-    case Activation::kQuickGelu:
-      return ops.times(x, ops.sigmoid(ops.times(x, 1.702)));
-    case Activation::kSilu:
-      return ops.silu(x);
+  if constexpr (requires { ops.activated(x, activation); }) {
+    return ops.activated(x, activation);
+  } else {
+    switch (activation) {
+      case Activation::kGelu:
+        return ops.gelu(x);
+      case Activation::kGeluTanh:
+        return ops.gelu_tanh(x);
+      case Activation::kQuickGelu:
+        return ops.times(x, ops.sigmoid(ops.times(x, 1.702)));
+      case Activation::kSilu:
+        return ops.silu(x);
+    }
+    return x;
   }
-  return x;
+}
+
+// act(g) · v of the halves of x
+template <class Ops>
+ValueOf<Ops> gate_halves(Ops& ops, const ValueOf<Ops>& x, std::int64_t width,
+                         Activation activation) {
+  if constexpr (requires { ops.gated(x, activation); }) {
+    return ops.gated(x, activation);
+  } else {
+    const auto parts = ops.split(x, {width, width});
+    return ops.times(activate(ops, parts[0], activation), parts[1]);
+  }
 }
 
 // The perceptron of a block: fc2(norm(act(fc1(x)))), or with a gate fc2(norm(act(g) · v)), where g
@@ -149,12 +165,8 @@ struct MlpImpl : torch::nn::Module {
   template <class Ops>
   ValueOf<Ops> forward(Ops& ops, const ValueOf<Ops>& x) const {
     ValueOf<Ops> hidden = fc1->forward(ops, x);
-    if (gated) {
-      const auto parts = ops.split(hidden, {hidden_width, hidden_width});
-      hidden = ops.times(activate(ops, parts[0], activation), parts[1]);
-    } else {
-      hidden = activate(ops, hidden, activation);
-    }
+    hidden = gated ? gate_halves(ops, hidden, hidden_width, activation)
+                   : activate(ops, hidden, activation);
     return fc2->forward(ops, behind(ops, norm, hidden));
   }
 

@@ -7,6 +7,7 @@
 #include "common/cli/error_context.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
+#include "common/torch/device.h"
 #include "extract/vit/backbone_kinds.h"
 #include "extract/vit/checkpoint/canonical_names.h"
 #include "extract/vit/checkpoint/weight_files.h"
@@ -73,12 +74,12 @@ class VitBackbone : public Backbone {
     }
     if (gpu_engine_) {
       const torch::Tensor found = gpu_engine_->forward_images(images.to(device_).contiguous());
-      if (still_takes_frames()) return found.to(torch::kCPU);
+      if (still_takes_frames()) return found;
     }
     // LibTorch's operators. Where memory runs out on the way, the next call goes on.
     model_->to(device_, scalar_type(precision_));
     const torch::Tensor input = images.to(device_, scalar_type(precision_)).contiguous();
-    return model_->forward(input, features_).to(torch::kCPU, torch::kFloat32).contiguous();
+    return model_->forward(input, features_).to(torch::kFloat32).contiguous();
   }
 
   bool takes_frames() const override { return gpu_engine_ != nullptr; }
@@ -129,13 +130,12 @@ class VitBackbone : public Backbone {
   }
 
  private:
-  // Checks the engine before the job, on a stream of its own: LibTorch's default stream, which the
-  // job does not use, would keep workspaces of libraries. What strays may be the engine as well as
-  // its precision, so that neither is used then.
+  // Checks the engine before the job, on its stream. What strays may be the engine as well as its
+  // precision, so that neither is used then.
   void begin_on_gpu() {
     const c10::impl::VirtualGuardImpl streams(device_.type());
     streams.synchronizeDevice(device_.index());  // the weights are there
-    const c10::StreamGuard stream(streams.getStreamFromGlobalPool(device_));
+    const c10::StreamGuard stream(compute_stream(device_));
     gpu_engine_->check();
     gpu_engine_->release_memory();
     if (gpu_engine_->strays()) {
@@ -200,7 +200,9 @@ class VitBackbone : public Backbone {
   torch::Tensor of_each(const torch::Tensor& images, const Forward& compute) const {
     std::vector<torch::Tensor> features;
     for (const torch::Tensor& image : images.to(torch::kCPU).split(1))
-      features.push_back(compute(image.contiguous()).narrow(1, 0, dimension()));
+      features.push_back(compute(image.contiguous())
+                             .narrow(1, 0, dimension())
+                             .to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true));
     return at::cat(features);
   }
 

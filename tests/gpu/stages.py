@@ -55,7 +55,8 @@ def parity(context):
     fresh(context, "cpu.h5", "fp32.h5", "bf16.h5", "auto.h5")
     extract(context, "cpu.h5", "--precision", "fp32", device="cpu")
     figures = {}
-    for precision, least in [("fp32", 0.99999), ("bf16", 0.9995), ("auto", 0.9995)]:  # bfloat16 has 8 bits
+    # bfloat16 has 8 bits; `auto` also rounds what blocks add to, where its own check (kLeastCosine) lets it.
+    for precision, least in [("fp32", 0.99999), ("bf16", 0.9995), ("auto", 0.999)]:
         text = extract(context, f"{precision}.h5", "--precision", precision)
         figures[f"{precision}: least cosine"] = found = least_cosine(context, "cpu.h5", f"{precision}.h5")
         if found < least:

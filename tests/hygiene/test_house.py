@@ -38,7 +38,7 @@ ROOMS = {
                                     "extract/cuda"},
     "extract/augment": COMMON | {"extract/augment", "extract/frames/frame.h"},
     "extract/vit": COMMON | {"common/torch", "extract/vit", "extract/cuda"},
-    "extract/cuda": {"extract/cuda", "common/system/library.h"},
+    "extract/cuda": {"extract/cuda", "common/numbers/dtype.h", "common/system/library.h"},
     # extract's main, options, plan and pipeline
     "extract": EXTRACTION | {"extract/inspect/benchmark/benchmark.h",
                              "extract/inspect/dry_run/report.h"},

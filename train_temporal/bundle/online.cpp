@@ -86,6 +86,7 @@ class FrameFeatures {
         torch::from_blob(pixels.data(), {tiles, size.height, size.width, 3}, torch::kUInt8);
     const torch::Tensor rows = backbone_
                                    ->forward(input_(inputs))  // [tiles, D], and what is kept
+                                   .to(torch::kCPU)
                                    .narrow(1, 0, backbone_->dimension());
     const torch::Tensor feature = rows.to(torch::kFloat64).mean(0).to(torch::kFloat32);
     return options_.storage == DType::kFp16 ? feature.to(torch::kFloat16).to(torch::kFloat32)

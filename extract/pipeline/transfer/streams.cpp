@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/cli/log.h"
+#include "common/torch/device.h"
 
 namespace coldframe::extract {
 namespace {
@@ -44,8 +45,7 @@ class CpuStreams final : public Streams {
 class CudaStreams final : public Streams {
  public:
   explicit CudaStreams(const torch::Device& device)
-      : device_(device),
-        streams_{guard().getStreamFromGlobalPool(device), guard().getStreamFromGlobalPool(device)} {
+      : device_(device), streams_{guard().getStreamFromGlobalPool(device), compute_stream(device)} {
     for (int i = 0; i < kEvents; ++i)
       events_.emplace_back(device.type(), c10::EventFlag::BACKEND_DEFAULT);  // these tell times
     // The weights: LibTorch casts them on its current stream, for which others do not wait.

@@ -97,7 +97,7 @@ class CompiledBackbone : public Backbone {
         output.toTensor().size(0) != images.size(0) || !output.toTensor().is_floating_point())
       throw DataError(concat("it returns ", shape_of(output), ", expected [", images.size(0),
                              ", D]: one feature vector for each image"));
-    return output.toTensor().to(torch::kCPU, torch::kFloat32).contiguous();
+    return output.toTensor().to(torch::kFloat32).contiguous();
   }
 
   torch::IValue output_of(const torch::Tensor& images) {

@@ -32,15 +32,15 @@ AttentionScratch::AttentionScratch(const Kernels& kernels, std::int64_t tokens,
   keys_ = torch::empty({padded_, head_width / per_word}, torch::kInt32);
   values_ = torch::empty({round_up(tokens, per_word) / per_word, head_columns}, torch::kInt32);
   scores_ = torch::empty({kQueryRows, padded_}, torch::kFloat32);
-  probabilities_ = kernels.element == StoredType::kFp32
+  probabilities_ = kernels.element == DType::kFp32
                        ? scores_
-                       : torch::empty({kQueryRows, padded_}, torch_type(kernels.element));
+                       : torch::empty({kQueryRows, padded_}, scalar_type(kernels.element));
   sums_ = torch::empty({kQueryRows, head_columns}, torch::kFloat32);
 }
 
 void attend(const Kernels& kernels, const Head& head, AttentionScratch& scratch) {
   const std::int64_t tokens = head.tokens, head_width = head.width, width = head.row;
-  const std::int64_t bytes = bytes_of(kernels.element);
+  const std::int64_t bytes = kernels.element_bytes();
   const std::int64_t per_word = elements_per_word(kernels.element);
   const std::int64_t head_words = head_width / per_word;
   const std::int64_t token_words = round_up(tokens, per_word) / per_word;

@@ -44,7 +44,7 @@ void normalise_in_place(const Kernels& kernels, const NormWeights& norm, void* x
                         std::int64_t width) {
   if (!norm) return;
   at::parallel_for(0, rows, 32, [&](std::int64_t begin, std::int64_t end) {
-    kernels.norm_in_place(static_cast<char*>(x) + begin * width * bytes_of(kernels.element), width,
+    kernels.norm_in_place(static_cast<char*>(x) + begin * width * kernels.element_bytes(), width,
                           end - begin, width, norm.factors());
   });
 }
@@ -137,7 +137,7 @@ Engine::~Engine() = default;
 void Engine::add_attention(const Block& block, float* x, Workspace& work) const {
   normalise(block.norm1, x, work);
   const std::int64_t width = architecture_.width, head_width = width / architecture_.heads;
-  const std::int64_t bytes = bytes_of(kernels_.element);
+  const std::int64_t bytes = kernels_.element_bytes();
   auto* const normed = static_cast<char*>(work.normed.data_ptr());
   auto* const qkv = static_cast<char*>(work.qkv.data_ptr());
   block.qkv.apply(normed, tokens_, kernels_.store, qkv, 3 * width);
@@ -166,7 +166,7 @@ void Engine::add_mlp(const Block& block, float* x, Workspace& work) const {
   const std::int64_t passes = (tokens_ + kMlpRows - 1) / kMlpRows;
   for (std::int64_t i = 0; i < passes; ++i) {
     const std::int64_t first = tokens_ * i / passes, rows = tokens_ * (i + 1) / passes - first;
-    block.fc1.apply(normed + first * width * bytes_of(kernels_.element), rows, end_of_fc1_, hidden,
+    block.fc1.apply(normed + first * width * kernels_.element_bytes(), rows, end_of_fc1_, hidden,
                     inner);
     normalise_in_place(kernels_, block.mlp_norm, hidden, rows, inner);
     block.fc2.apply(hidden, rows, kernels_.add, x + first * width, width);
@@ -179,7 +179,7 @@ void Engine::normalise(const NormWeights& norm, const float* x, Workspace& work)
   auto* const normed = static_cast<char*>(work.normed.data_ptr());
   at::parallel_for(0, tokens_, 32, [&](std::int64_t begin, std::int64_t end) {
     kernels_.norm(x + begin * width, end - begin, width, norm.factors(),
-                  normed + begin * width * bytes_of(kernels_.element));
+                  normed + begin * width * kernels_.element_bytes());
   });
 }
 

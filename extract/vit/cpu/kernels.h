@@ -6,37 +6,32 @@
 #include <string>
 #include <vector>
 
-namespace coldframe::vit::cpu {
+#include "common/numbers/dtype.h"
 
-// The operands of a matrix product are stored as these. Sums, residuals and norms are float always.
-enum class StoredType { kFp32, kBf16, kFp16 };
+namespace coldframe::vit::cpu {
 
 constexpr std::int64_t round_up(std::int64_t number, std::int64_t unit) {
   return (number + unit - 1) / unit * unit;
-}
-
-constexpr std::int64_t bytes_of(StoredType element) {
-  return element == StoredType::kFp32 ? 4 : 2;
 }
 
 // Operands are read in words of 32 bits along the summed dimension: one float, or two bf16 or
 // fp16 numbers of which the first is in the low half.
 using Word = std::uint32_t;
 
-constexpr std::int64_t elements_per_word(StoredType element) {
-  return element == StoredType::kFp32 ? 1 : 2;
+constexpr std::int64_t elements_per_word(DType element) {
+  return element == DType::kFp32 ? 1 : 2;
 }
 
 // The kernels tell them apart: float, a bf16 number's bits, an fp16 number's bits.
 enum class Half : std::uint16_t {};
-constexpr StoredType element_of(const float*) {
-  return StoredType::kFp32;
+constexpr DType element_of(const float*) {
+  return DType::kFp32;
 }
-constexpr StoredType element_of(const std::uint16_t*) {
-  return StoredType::kBf16;
+constexpr DType element_of(const std::uint16_t*) {
+  return DType::kBf16;
 }
-constexpr StoredType element_of(const Half*) {
-  return StoredType::kFp16;
+constexpr DType element_of(const Half*) {
+  return DType::kFp16;
 }
 
 // sums [rows, columns] = a [rows, words] · panel [words, columns]. Strides are in words and floats.
@@ -81,8 +76,12 @@ struct NormFactors {
 };
 
 struct Kernels {
+  std::int64_t element_bytes() const { return element == DType::kFp32 ? 4 : 2; }
+
   std::string name;
-  StoredType element;
+  // The operands of products are stored as kFp32, kBf16 or kFp16. Sums, residuals and norms are
+  // float always.
+  DType element;
   std::int64_t rows;  // of a product at most
   std::int64_t
       columns;  // of a product: the width of the panels that the right operand is packed in

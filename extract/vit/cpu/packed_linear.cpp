@@ -31,18 +31,6 @@ std::int64_t words_ahead(const Kernels& kernels, std::int64_t rows) {
 
 }  // namespace
 
-torch::ScalarType torch_type(StoredType element) {
-  switch (element) {
-    case StoredType::kBf16:
-      return torch::kBFloat16;
-    case StoredType::kFp16:
-      return torch::kHalf;
-    case StoredType::kFp32:
-      break;
-  }
-  return torch::kFloat32;
-}
-
 std::int64_t padded_width(const Kernels& kernels, std::int64_t width) {
   return round_up(width, elements_per_word(kernels.element));
 }
@@ -53,7 +41,7 @@ PackedLinear::PackedLinear(const Kernels& with, torch::ScalarType type, const to
   const std::int64_t in = weight.size(1), width = padded_width(with, in);
   in_words = width / elements_per_word(with.element);
   torch::Tensor scaled = scale.defined() ? weight * scale.unsqueeze(1) : weight;
-  scaled = scaled.to(type).to(torch_type(with.element));
+  scaled = scaled.to(type).to(scalar_type(with.element));
   scaled = at::constant_pad_nd(scaled, {0, width - in}).contiguous();
   const std::int64_t padded = round_up(out_width, with.columns);
   panels = torch::empty({padded / with.columns, in_words, with.columns}, torch::kInt32);
@@ -85,7 +73,7 @@ PackedLinear PackedLinear::gated(const Kernels& with, torch::ScalarType type,
 void PackedLinear::apply(const void* in, std::int64_t rows, Epilogue finish, void* out,
                          std::int64_t out_stride) const {
   const std::int64_t element =
-      finish == kernels->add ? 4 : bytes_of(kernels->element);  // bytes of one of `out`
+      finish == kernels->add ? 4 : kernels->element_bytes();  // bytes of one of `out`
   const auto* a = static_cast<const Word*>(in);
   const auto* weights = static_cast<const Word*>(panels.const_data_ptr());
   const float* shift = bias.const_data_ptr<float>();

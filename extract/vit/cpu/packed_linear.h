@@ -1,12 +1,11 @@
 // A linear layer whose weights lie as the kernels read them.
 #pragma once
 
+#include "common/torch/precision.h"
 #include "common/torch/tensor.h"
 #include "extract/vit/cpu/kernels.h"
 
 namespace coldframe::vit::cpu {
-
-torch::ScalarType torch_type(StoredType element);
 
 struct PackedLinear {
   // weight [out, in], bias [out] or undefined, both float. `scale` [out] or undefined (LayerScale)

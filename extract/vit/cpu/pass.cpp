@@ -19,7 +19,7 @@ void Engine::take_patches(const float* image, void* pixels, std::int64_t row_byt
               image + (channel * image_size_.height + y) * image_size_.width + column * patch,
               patch,
               static_cast<char*>(pixels) + (row * grid_.columns + column) * row_bytes +
-                  line * patch * bytes_of(kernels_.element));
+                  line * patch * kernels_.element_bytes());
         }
   });
 }
@@ -46,7 +46,7 @@ class Engine::Pass {
   Value patches(const Value& image, const PatchEmbedImpl&) {
     const Kernels& kernels = engine_.kernels_;
     void* const pixels = work_.pixels.data_ptr();
-    engine_.take_patches(image.rows, pixels, work_.pixels.stride(0) * bytes_of(kernels.element));
+    engine_.take_patches(image.rows, pixels, work_.pixels.stride(0) * kernels.element_bytes());
     const std::int64_t prefix = engine_.architecture_.prefix_tokens();
     const Value patches{x_ + prefix * width_, engine_.grid_.patches()};
     std::fill_n(patches.rows, patches.count * width_, 0.0f);

@@ -10,7 +10,7 @@ QueryKeyChanges::QueryKeyChanges(const AttentionWeights& weights, const Architec
       prefix(shape.prefix_tokens()) {}
 
 void QueryKeyChanges::apply(const Kernels& kernels, const Head& head, std::int64_t number) const {
-  const std::int64_t bytes = bytes_of(kernels.element), stride = 3 * head.row;
+  const std::int64_t bytes = kernels.element_bytes(), stride = 3 * head.row;
   const std::int64_t patches = head.tokens - prefix, half = head.width / 2;
   const std::int64_t own = sine.dim() == 3 ? number * patches * half : 0;
   auto* x = static_cast<char*>(head.qkv);

@@ -18,7 +18,7 @@ struct Engine::Workspace {
       : x(torch::empty({engine.tokens_, engine.architecture_.width})),
         tokens(torch::empty_like(x)) {
     const Architecture& shape = engine.architecture_;
-    const auto type = torch_type(engine.kernels_.element);
+    const auto type = scalar_type(engine.kernels_.element);
     normed = torch::empty({engine.tokens_, shape.width}, type);
     qkv = torch::empty({engine.tokens_, 3 * shape.width}, type);
     hidden = torch::empty({std::min(kMlpRows, engine.tokens_), shape.mlp_hidden}, type);

@@ -6,22 +6,6 @@
 
 namespace coldframe::vit::gpu {
 
-namespace {
-
-// Names the features that the engine does not make of tokens.
-std::optional<std::string> beyond_pooling(const FeatureOptions& options,
-                                          const Architecture& architecture) {
-  if (!of_last_block_alone(options, architecture))
-    return "its features are not of the last block alone";
-  if (options.projection) return "its features are projected";
-  if (options.cut > 0) return concat("what enters block ", options.cut, " is to be kept");
-  if (options.pooling == Pooling::kNone)
-    return concat("its pooling (", to_string(options.pooling), ")");
-  return std::nullopt;
-}
-
-}  // namespace
-
 std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
                                     const BackboneOptions& options, const torch::Device& device,
                                     Precision precision) {
@@ -34,7 +18,6 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
     return nullptr;
   }
   auto reason = refusal(model.architecture);
-  if (!reason) reason = beyond_pooling(options.features, model.architecture);
   if (!reason && !options.image_size.is_square()) reason = "its images are oblong";
   if (reason) {
     log_warning(concat("the GPU engine cannot compute this backbone: ", *reason,
@@ -44,8 +27,14 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
   EngineOptions chosen;
   chosen.device = device;
   chosen.type = scalar_type(precision);
-  chosen.pooling = options.features.pooling;
+  chosen.features = options.features;
   chosen.image_size = options.image_size.height;
+  if (precision != Precision::kFp32) {
+    chosen.attentions = {cudnn_attention};
+    // Where the check can take it back.
+    chosen.gelu_in_product = options.check.images.defined();
+    if (chosen.gelu_in_product) chosen.residual = chosen.type;
+  }
   return std::make_unique<Engine>(model, chosen, *kernels, cuda_graphs());
 }
 

@@ -1,92 +1,53 @@
 #include "extract/vit/gpu/engine.h"
 
-#include <ATen/Context.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cstdint>
 
 #include "common/cli/error.h"
-#include "common/text/text.h"
+#include "common/cli/log.h"
 #include "common/torch/error_text.h"
-#include "extract/vit/gpu/workspace.h"
-#include "extract/vit/inference_weights.h"
+#include "extract/vit/gpu/kernel_calls.h"
 
 namespace coldframe::vit::gpu {
-namespace {
 
-// Columns of patches are filled up to whole 32-byte sectors: tensor cores want aligned rows, and
-// patches of 14 pixels have 588.
-constexpr std::int64_t kPatchColumns = 16;
-
-// Perceptrons' hidden layers are filled up to what the activation's kernel takes at once.
-constexpr std::int64_t kHiddenColumns = 8;
-
-std::int64_t filled_up(std::int64_t columns, std::int64_t unit) {
-  return (columns + unit - 1) / unit * unit;
-}
-
-}  // namespace
-
+// The kernel turns pairs of numbers that lie half a head apart; DeviceWeights brings them there in
+// blocks of one plain attention.
 std::optional<std::string> refusal(const Architecture& shape) {
-  if (auto reason = beyond_engines(shape)) return reason;
-  if (!function_of(shape.activation)) return value_text(shape, "activation");
-  if (shape.width % 4 != 0 || shape.width > cuda::kMostWidth)
-    return concat("its tokens have ", shape.width, " features; the kernels take multiples of 4 up ",
-                  "to ", cuda::kMostWidth);
-  return std::nullopt;
+  const bool plain = shape.block == BlockKind::kPreNorm || shape.block == BlockKind::kPostNorm;
+  if (shape.rotary == Rotary::kNone || (plain && !shape.differential)) return std::nullopt;
+  return value_text(shape, "rotary");
 }
 
 Engine::Engine(const VisionTransformerImpl& model, const EngineOptions& options,
                const cuda::GpuKernels& kernels, MakeGraph make_graph)
     : options_(options),
-      architecture_(model.architecture),
       kernels_(kernels),
-      hidden_(filled_up(model.architecture.mlp_hidden, kHiddenColumns)),
-      attn_pool_(nullptr),
-      recording_(std::move(make_graph)) {
-  if (const auto reason = refusal(architecture_)) throw ConfigError(*reason);
-  const torch::InferenceMode guard;
-  // cuDNN's attention, which LibTorch 2.11 prefers on Hopper, builds a plan for every new shape;
-  // flash attention has none to build (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
-  at::globalContext().setSDPUseCuDNN(false);
-  const std::int64_t patch = architecture_.patch, grid = options.image_size / patch;
-  patches_ = grid * grid;
-  tokens_ = architecture_.prefix_tokens() + patches_;
-  const std::int64_t columns = 3 * patch * patch;
-  pitch_ = filled_up(columns, kPatchColumns);
-  start_ = floats_on_device(starting_tokens(model, patches_));
-  patch_embed_ =
-      cast(at::constant_pad_nd(model.patch_embed->proj->weight.flatten(1), {0, pitch_ - columns}),
-           torch::Tensor());
-  patch_norm_ = cast(model.patch_embed->norm);
-  if (patch_norm_) patch_bias_ = floats_on_device(model.patch_embed->proj->bias);
-  norm_pre_ = cast(model.norm_pre);
-  const auto turns = rotations(architecture_, grid, model.rope_freqs);
-  for (std::size_t i = 0; i < model.blocks.size(); ++i)
-    blocks_.push_back(cast(*model.blocks[i], turns[i]));
-  norm_ = cast(model.norm);
-  fc_norm_ = cast(model.fc_norm);
-  if (options.pooling == Pooling::kMap) attn_pool_ = pool_on_device(model.attn_pool);
-}
+      weights_([&] {
+        if (const auto reason = refusal(model.architecture)) throw ConfigError(*reason);
+        const torch::InferenceMode guard;
+        return DeviceWeights(model, options);
+      }()),
+      operations_(weights_, options_, kernels),
+      recording_(std::move(make_graph)) {}
 
 torch::Tensor Engine::forward_frames(const torch::Tensor& frames, const torch::Tensor& levels) {
   const std::int64_t batch = frames.size(0);
   return run(batch, [&] {
     check(kernels_.patches(
-        {frames.const_data_ptr<std::uint8_t>(), floats(levels), work_->patches.data_ptr(), batch,
-         options_.image_size, architecture_.patch, pitch_, element_of(options_.type)},
-        stream()));
+        {frames.const_data_ptr<std::uint8_t>(), floats(levels), patches_.data_ptr(), batch,
+         options_.image_size, weights_.model->architecture.patch, patches_.size(1),
+         dtype_of(options_.type)},
+        stream_of(options_.device)));
   });
 }
 
 torch::Tensor Engine::forward_images(const torch::Tensor& images) {
-  const std::int64_t batch = images.size(0), patch = architecture_.patch;
+  const std::int64_t batch = images.size(0), patch = weights_.model->architecture.patch;
   const std::int64_t grid = options_.image_size / patch, columns = 3 * patch * patch;
   return run(batch, [&] {
-    work_->patches.narrow(0, 0, batch * patches_)
+    patches_.narrow(0, 0, batch * grid * grid)
         .narrow(1, 0, columns)
         .view({batch, grid, grid, 3, patch, patch})
         .copy_(images.view({batch, 3, grid, patch, grid, patch}).permute({0, 2, 4, 1, 3, 5}));
@@ -94,80 +55,134 @@ torch::Tensor Engine::forward_images(const torch::Tensor& images) {
 }
 
 void Engine::reserve(std::int64_t batch) {
-  if (work_ && work_->capacity >= batch) return;
+  if (patches_.defined() && capacity_ >= batch) return;
   release_memory();  // before more is taken: the two may not fit together
-  work_ = std::make_shared<Workspace>(*this, batch);
+  const std::int64_t pitch = weights_.patch_embed.size(1);
+  patches_ =
+      torch::zeros({batch * weights_.model->grid.patches(), pitch}, weights_.patch_embed.options());
+  capacity_ = batch;
 }
 
 void Engine::release_memory() {
-  recording_.clear();  // it computes in the workspace
-  work_ = nullptr;
+  recording_.clear();  // it computes in that memory
+  operations_.release_memory();
+  patches_ = features_ = torch::Tensor();
 }
 
 void Engine::expect(std::int64_t batch) {
   if (batch == expected_) return;
   recording_.clear();
   expected_ = batch;
+  if (batch > 0) choose_attention();
 }
 
-// The limit is that of frames, which the patch kernel counts in pixels, and of the largest tensors
-// of the workspace.
+bool Engine::compute_exactly() {
+  EngineOptions exact = options_;
+  exact.residual = torch::kFloat;
+  exact.gelu_in_product = false;
+  exact.attentions.clear();
+  if (exact.residual == options_.residual && !options_.gelu_in_product &&
+      options_.attentions.empty())
+    return false;
+  release_memory();
+  options_ = exact;
+  operations_.set_attention(nullptr);
+  return true;
+}
+
+// The limit is that of frames, which the patch kernel counts in pixels, and of the largest tensors.
 std::int64_t Engine::most_images() const {
-  const std::int64_t size = options_.image_size;
+  const Architecture& shape = weights_.model->architecture;
+  const std::int64_t size = options_.image_size, patches = weights_.model->grid.patches();
   const std::int64_t columns =
-      std::max(3 * architecture_.width, (architecture_.gated_mlp ? 2 : 1) * hidden_);
-  return INT32_MAX / std::max({3 * size * size, patches_ * pitch_, tokens_ * columns});
+      std::max(3 * shape.width, (shape.gated_mlp ? 2 : 1) * shape.mlp_hidden);
+  return INT32_MAX / std::max({3 * size * size, patches * weights_.patch_embed.size(1),
+                               weights_.start.size(0) * columns});
 }
 
-// Padding rows hold stale data; what is computed from them is not read.
-torch::Tensor Engine::run(std::int64_t batch, const std::function<void()>& fill_patches) {
+template <class Work>
+auto Engine::within_memory(const Work& work) {
   const torch::InferenceMode guard;
   const c10::DeviceGuard device(options_.device);  // on which the kernels are launched
   try {
-    const std::int64_t computed = batch > 0 ? std::max(batch, expected_) : 0;
-    reserve(computed);
-    fill_patches();
-    if (computed > 0 && computed == expected_)
-      recording_.run([this, computed] { compute(computed); });
-    else if (computed > 0)
-      compute(computed);
+    return work();
   } catch (const c10::Error& error) {
     if (!is_out_of_memory(error)) throw;
     release_memory();
-    expect(0);  // it was too large
+    recording_.clear();
+    expected_ = 0;  // it was too large
     throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, error.what_without_backtrace());
   }
-  return work_->features.narrow(0, 0, batch);
+}
+
+// Rows behind the batch hold stale data; what is computed from them is not read.
+torch::Tensor Engine::run(std::int64_t batch, const std::function<void()>& fill_patches) {
+  const std::int64_t computed = batch > 0 ? std::max(batch, expected_) : 1;
+  return within_memory([&] {
+    reserve(computed);
+    if (batch > 0) fill_patches();
+    if (computed == expected_)
+      recording_.run([this, computed] { compute(computed); });
+    else
+      compute(computed);
+    return features_.narrow(0, 0, batch);
+  });
+}
+
+void Engine::compute(std::int64_t batch) {
+  const std::int64_t patches = weights_.model->grid.patches();
+  const torch::Tensor found = operations_.features(
+      patches_.narrow(0, 0, batch * patches).view({batch, patches, patches_.size(1)}));
+  if (!features_.defined()) features_ = torch::empty({capacity_, found.size(1)}, found.options());
+  features_.narrow(0, 0, batch).copy_(found);
 }
 
 std::vector<LayerCost> Engine::measure_layers(std::int64_t batch) {
-  const torch::InferenceMode guard;
-  const c10::DeviceGuard device(options_.device);
-  reserve(batch);
+  return within_memory([&] {
+    reserve(batch);
+    LayerClock clock(options_.device);
+    operations_.set_clock(&clock);
+    try {
+      compute(batch);
+    } catch (...) {
+      operations_.set_clock(nullptr);
+      throw;
+    }
+    operations_.set_clock(nullptr);
+    return clock.read();
+  });
+}
+
+// Of a pass over the images that are expected, behind one that warms up.
+double Engine::seconds_by(Attention attention) {
+  constexpr int kPasses = 3;
+  operations_.set_attention(attention);
+  compute(expected_);
   LayerClock clock(options_.device);
-  clock_ = &clock;
-  try {
-    compute(batch);
-  } catch (...) {
-    clock_ = nullptr;
-    throw;
-  }
-  clock_ = nullptr;
-  return clock.read();
+  for (int i = 0; i < kPasses; ++i) compute(expected_);
+  clock.mark("passes", 0, 0);
+  return clock.read().front().seconds / kPasses;
 }
 
-void* Engine::stream() const {
-  if (options_.device.is_cpu()) return nullptr;
-  const c10::impl::VirtualGuardImpl streams(options_.device.type());
-  return streams.getStream(options_.device).native_handle();
-}
-
-void Engine::check(int error) const {
-  if (error == 0) return;
-  if (error == cuda::kOutOfMemory)  // code is loaded to the device with its first use
-    throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "no memory for a kernel");
-  throw SystemError(concat("a CUDA kernel of the ViT failed with error ", error,
-                           "; run with --device cpu, or check the driver with nvidia-smi"));
+// On Hopper cuDNN's attention takes half of flash attention's time or less, on older devices more;
+// it builds a plan for every shape, so that it is worth while once the shape stays.
+void Engine::choose_attention() {
+  if (options_.attentions.empty()) return;
+  Attention best = nullptr;
+  within_memory([&] {
+    reserve(expected_);
+    double least = seconds_by(nullptr);
+    for (const Attention other : options_.attentions) try {
+        const double seconds = seconds_by(other);
+        log_info(concat("attention: ", fixed(1e3 * seconds, 2), " ms a batch beside ",
+                        fixed(1e3 * least, 2), " ms"));
+        if (seconds < least) best = other, least = seconds;
+      } catch (const std::exception& error) {
+        if (is_out_of_memory(error)) throw;
+        log_info(concat("attention left out: ", first_line(error)));
+      }
+    operations_.set_attention(best);
+  });
 }
 
 }  // namespace coldframe::vit::gpu

@@ -23,7 +23,8 @@ class GuardedEngine {
   torch::Tensor forward_images(const torch::Tensor& images);
 
   // Compares as the job computes: frames, and of those `batch` rows that it expects from now on
-  // (Engine::expect), once launched and once replayed from its recording.
+  // (Engine::expect), once launched and once replayed from its recording. An engine that strays
+  // computes exactly first (Engine::compute_exactly).
   void expect(std::int64_t batch);
   void check();  // of a pass over the check's frames alone
 

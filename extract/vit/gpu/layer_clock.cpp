@@ -24,7 +24,7 @@ double LayerClock::seconds(const Moment& from, const Moment& to) const {
   return from.event.elapsedTime(to.event) / 1000;
 }
 
-void LayerClock::mark(const char* layer, double operations, double bytes) {
+void LayerClock::mark(const std::string& layer, double operations, double bytes) {
   marks_.push_back({layer, operations, bytes, 0});
   moments_.push_back(now());
 }

@@ -24,7 +24,7 @@ class LayerClock {
   explicit LayerClock(const torch::Device& device);
 
   // Counts all that was launched since the last mark, on the current stream, as this layer.
-  void mark(const char* layer, double operations, double bytes);
+  void mark(const std::string& layer, double operations, double bytes);
 
   // Waits for the device. Layers come in the order of their first marks.
   std::vector<LayerCost> read() const;

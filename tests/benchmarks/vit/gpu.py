@@ -5,7 +5,7 @@ Prints for every contender the median and best images per second, frames and fea
 most memory; for the engine also its rate from and to host memory with overlapped copies, its ratio to the best peer,
 its share of the device's own limit (a large matrix product of that precision in the same rounds) and the least cosine
 to timm in fp32, and for each kind of layer how near it comes to the product's and to a copy's rate. The engine counts normalising uint8 frames in, its peers get normalised images.
-  tests/benchmarks/vit/run --device cuda [--batch 256] [--rounds 8] [--engine residual=bf16 mlp_rows=8192 …]
+  tests/benchmarks/vit/run --device cuda [--batch 256] [--rounds 8] [--engine residual=bf16,gelu=1 …]
 Each turn is printed as it ends. A contender that does not start fails the run behind the others' figures.
 It needs the PyTorch wheel, timm, safetensors and numpy in $PYTHON (python3), and build/tests/vit_gpu_speed built with
 CUDA kernels, or the folder that tests/gpu/run unpacked (--build). --device cpu tries the script out.
@@ -166,7 +166,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--passes", type=int, default=20, help="per turn")
     parser.add_argument("--precision", default="bf16", choices=["fp32", "bf16", "fp16"])
-    parser.add_argument("--engine", nargs="*", default=["graphs=0", "residual=bf16", "mlp_rows=8192"],
+    parser.add_argument("--engine", nargs="*", default=["graphs=0", "residual=bf16", "residual=bf16,gelu=1"],
                         help="further settings of the engine to measure; several of one contender by commas")
     parser.add_argument("--peers", nargs="*", default=["eager", "compile"], choices=["eager", "compile"])
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[2] / "build")

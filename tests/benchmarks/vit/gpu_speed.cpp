@@ -7,8 +7,8 @@
 //   features FILE  writes the features as raw float32
 //   layers N       prints NAME SECONDS FLOP BYTES of each kind of layer, the median of N passes
 //   memory         prints the most bytes in tensors, graphs included, and those taken from CUDA
-// Keys: residual=fp32|bf16|fp16, mlp_rows=N, graphs=0|1. On the CPU the kernels' twins compute, to
-// try the script out.
+// Keys: residual=fp32|bf16|fp16, gelu=0|1 (in fc1's product), graphs=0|1. On the CPU the kernels'
+// twins compute, to try the script out.
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -50,16 +50,18 @@ Setup read_setup(const std::vector<std::string>& words) {
   Setup setup;
   setup.weights = words[0];
   setup.options.image_size = std::stoll(words[2]);
-  setup.options.pooling = parse_pooling(words[4]);
+  setup.options.features.pooling = parse_pooling(words[4]);
   setup.options.device = resolve_device(words[6]);
   setup.options.type = scalar_type(parse_precision(words[5], setup.options.device));
+  if (setup.options.device.is_cuda() && setup.options.type != torch::kFloat)
+    setup.options.attentions = {cudnn_attention};
   for (std::size_t i = 7; i < words.size(); ++i) {
     const std::size_t equals = words[i].find('=');
     const std::string key = words[i].substr(0, equals), value = words[i].substr(equals + 1);
     if (key == "residual")
       setup.options.residual = scalar_type(parse_precision(value, setup.options.device));
-    else if (key == "mlp_rows")
-      setup.options.mlp_rows = std::stoll(value);
+    else if (key == "gelu")
+      setup.options.gelu_in_product = value != "0";
     else if (key == "graphs")
       setup.graphs = value != "0";
     else

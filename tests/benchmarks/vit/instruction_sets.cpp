@@ -169,7 +169,7 @@ int run(const std::vector<std::string>& arguments) {
   std::vector<Contender> contenders;
   for (const Kernels* kernels : available_kernels()) {
     const auto engine =
-        std::make_shared<Engine>(*model, size, *kernels, torch_type(kernels->element));
+        std::make_shared<Engine>(*model, size, *kernels, scalar_type(kernels->element));
     contenders.push_back({kernels->name, [=] { return engine->forward(images, {Pooling::kCls}); }});
   }
   const char* const limit = std::getenv("ONEDNN_MAX_CPU_ISA");

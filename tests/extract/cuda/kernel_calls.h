@@ -1,16 +1,11 @@
 // The kernels' arguments filled from tensors, for a table of kernels on any device.
 #pragma once
 
+#include "common/torch/precision.h"
 #include "common/torch/tensor.h"
 #include "extract/cuda/kernels.h"
 
 namespace coldframe::cuda {
-
-inline Element element_of(torch::ScalarType type) {
-  return type == torch::kBFloat16 ? Element::kBf16
-         : type == torch::kHalf   ? Element::kFp16
-                                  : Element::kFp32;
-}
 
 inline const float* floats(const torch::Tensor& tensor) {
   return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr;
@@ -26,16 +21,17 @@ struct NormInputs {
 inline torch::Tensor residual_norm(const GpuKernels& kernels, const NormInputs& in) {
   torch::Tensor z = torch::full_like(in.y, 77);
   const ResidualNormArguments arguments{
-      in.x.data_ptr(),
+      in.x.const_data_ptr(),
       in.y.const_data_ptr(),
       floats(in.y_bias),
       floats(in.gamma),
       {floats(in.weight), floats(in.bias), in.epsilon, in.centred},
+      in.x.data_ptr(),
       z.data_ptr(),
       in.x.size(0),
       in.x.size(1),
-      element_of(in.x.scalar_type()),
-      element_of(in.y.scalar_type())};
+      dtype_of(in.x.scalar_type()),
+      dtype_of(in.y.scalar_type())};
   TORCH_CHECK(kernels.residual_norm(arguments, nullptr) == 0);
   return z;
 }
@@ -54,15 +50,15 @@ inline Embedded embed_norm(const GpuKernels& kernels, const torch::Tensor& start
                torch::full({batch * tokens, width}, 77, y.options())};
   const EmbedNormArguments arguments{floats(start),
                                      y.const_data_ptr(),
-                                     out.x.data_ptr(),
                                      {floats(weight), floats(bias), 1e-6f, true},
+                                     out.x.data_ptr(),
                                      out.z.data_ptr(),
                                      batch,
                                      tokens,
                                      prefix,
                                      width,
-                                     element_of(residual),
-                                     element_of(y.scalar_type())};
+                                     dtype_of(residual),
+                                     dtype_of(y.scalar_type())};
   TORCH_CHECK(kernels.embed_norm(arguments, nullptr) == 0);
   return out;
 }
@@ -74,7 +70,7 @@ inline torch::Tensor activation(const GpuKernels& kernels, Function function, bo
   torch::Tensor out = gated ? torch::full({x.size(0), width}, 77, x.options()) : x.clone();
   const void* const in = gated ? x.const_data_ptr() : out.const_data_ptr();  // in place
   TORCH_CHECK(kernels.activation({in, floats(bias), out.data_ptr(), x.size(0), width, function,
-                                  gated, element_of(x.scalar_type())},
+                                  gated, dtype_of(x.scalar_type())},
                                  nullptr) == 0);
   return out;
 }
@@ -87,7 +83,7 @@ inline torch::Tensor rotate(const GpuKernels& kernels, const torch::Tensor& x,
   torch::Tensor out = x.clone();
   TORCH_CHECK(kernels.rotate({out.data_ptr(), floats(sine), floats(cosine), x.size(0), x.size(1),
                               x.size(1) - sine.size(1), x.size(2), heads, sine.size(2),
-                              sine.size(0), element_of(x.scalar_type())},
+                              sine.size(0), dtype_of(x.scalar_type())},
                              nullptr) == 0);
   return out;
 }
@@ -99,7 +95,7 @@ inline torch::Tensor patches(const GpuKernels& kernels, const torch::Tensor& fra
   const std::int64_t batch = frames.size(0), size = frames.size(1), grid = size / patch;
   torch::Tensor out = torch::full({batch * grid * grid, pitch}, 77, levels.options().dtype(type));
   TORCH_CHECK(kernels.patches({frames.const_data_ptr<std::uint8_t>(), floats(levels),
-                               out.data_ptr(), batch, size, patch, pitch, element_of(type)},
+                               out.data_ptr(), batch, size, patch, pitch, dtype_of(type)},
                               nullptr) == 0);
   return out;
 }

@@ -246,12 +246,13 @@ INSTANTIATE_TEST_SUITE_P(All, TwinKernelsOfFloatSums,
 TEST(TwinKernels, RefuseWhatTheyCannotCompute) {
   const GpuKernels& kernels = twin_kernels();
   torch::Tensor x = torch::zeros({1, 4096}), out = torch::zeros({1, 4096});
-  const auto norm = [&](std::int64_t width, Element residual, Element element) {
+  const auto norm = [&](std::int64_t width, DType residual, DType element) {
     return kernels.residual_norm({x.data_ptr(),
                                   x.data_ptr(),
                                   nullptr,
                                   nullptr,
                                   {floats(x), floats(x), 1e-6f, true},
+                                  x.data_ptr(),
                                   out.data_ptr(),
                                   1,
                                   width,
@@ -259,22 +260,21 @@ TEST(TwinKernels, RefuseWhatTheyCannotCompute) {
                                   element},
                                  nullptr);
   };
-  EXPECT_EQ(norm(2048, Element::kFp32, Element::kBf16), 0);
-  EXPECT_NE(norm(2052, Element::kFp32, Element::kBf16), 0);
-  EXPECT_NE(norm(62, Element::kFp32, Element::kBf16), 0);
-  EXPECT_NE(norm(64, Element::kFp16, Element::kBf16), 0);
+  EXPECT_EQ(norm(2048, DType::kFp32, DType::kBf16), 0);
+  EXPECT_NE(norm(2052, DType::kFp32, DType::kBf16), 0);
+  EXPECT_NE(norm(62, DType::kFp32, DType::kBf16), 0);
+  EXPECT_NE(norm(64, DType::kFp16, DType::kBf16), 0);
   EXPECT_NE(kernels.activation({x.data_ptr(), floats(x), x.data_ptr(), 1, 12, Function::kSilu,
-                                false, Element::kFp32},
+                                false, DType::kFp32},
                                nullptr),
             0);
-  EXPECT_NE(
-      kernels.rotate({x.data_ptr(), floats(x), floats(x), 1, 2, 1, 31, 1, 16, 1, Element::kFp32},
-                     nullptr),
-      0);
+  EXPECT_NE(kernels.rotate(
+                {x.data_ptr(), floats(x), floats(x), 1, 2, 1, 31, 1, 16, 1, DType::kFp32}, nullptr),
+            0);
   const auto* frames = reinterpret_cast<const std::uint8_t*>(x.const_data_ptr());
   const auto cut = [&](std::int64_t size, std::int64_t patch, std::int64_t pitch) {
-    return kernels.patches(
-        {frames, floats(x), out.data_ptr(), 1, size, patch, pitch, Element::kFp32}, nullptr);
+    return kernels.patches({frames, floats(x), out.data_ptr(), 1, size, patch, pitch, DType::kFp32},
+                           nullptr);
   };
   EXPECT_EQ(cut(8, 4, 48), 0);
   EXPECT_NE(cut(9, 4, 48), 0);

@@ -12,8 +12,8 @@ namespace coldframe::vit::cpu {
 namespace {
 
 // Relative: bf16 has 8 bits, fp16 11.
-double tolerance_of(StoredType element) {
-  return element == StoredType::kFp32 ? 2e-6 : element == StoredType::kBf16 ? 8e-3 : 1e-3;
+double tolerance_of(DType element) {
+  return element == DType::kFp32 ? 2e-6 : element == DType::kBf16 ? 8e-3 : 1e-3;
 }
 
 class KernelTest : public ::testing::TestWithParam<const Kernels*> {
@@ -21,10 +21,10 @@ class KernelTest : public ::testing::TestWithParam<const Kernels*> {
   void SetUp() override { torch::manual_seed(1); }
 
   torch::Tensor random(torch::IntArrayRef shape) const {
-    return torch::randn(shape).to(torch_type(kernels_.element));
+    return torch::randn(shape).to(scalar_type(kernels_.element));
   }
   torch::Tensor empty(torch::IntArrayRef shape) const {
-    return torch::empty(shape, torch_type(kernels_.element));
+    return torch::empty(shape, scalar_type(kernels_.element));
   }
   void expect_near(const torch::Tensor& found, const torch::Tensor& expected, double scale) const {
     const torch::Tensor difference = (found.to(torch::kFloat64) - expected).abs();
@@ -70,14 +70,14 @@ TEST_P(KernelTest, MultipliesEveryHeightOfTile) {
       const torch::Tensor error = found - expected;
       errors += error.square().sum().item<double>();
       squares += expected.square().sum().item<double>();
-      if (kernels_.element == StoredType::kFp16)  // sums in fp16 stray at random
+      if (kernels_.element == DType::kFp16)  // sums in fp16 stray at random
         EXPECT_LE(error.norm().item<double>(), 2e-3 * expected.norm().item<double>());
       else
         EXPECT_LE(error.abs().max().item<double>(), 5e-5);
       EXPECT_TRUE((sums.narrow(1, kernels_.columns, 3) == 7).all().item<bool>());
     }
     const double share = std::sqrt(errors / squares);
-    EXPECT_LE(share, kernels_.element == StoredType::kFp16 ? 9e-4 : 1e-6) << depth;
+    EXPECT_LE(share, kernels_.element == DType::kFp16 ? 9e-4 : 1e-6) << depth;
   }
 }
 
@@ -87,7 +87,7 @@ TEST_P(KernelTest, PacksRowsAndFillsUpWithZeros) {
   const torch::Tensor in = random({count, width + 2});
   torch::Tensor panels = torch::full({2, words, kernels_.columns}, -1, torch::kInt32);
   kernels_.pack(in.data_ptr(), width + 2, count, width, static_cast<Word*>(panels.data_ptr()));
-  const torch::Tensor elements = panels.view(torch_type(kernels_.element))
+  const torch::Tensor elements = panels.view(scalar_type(kernels_.element))
                                      .view({2, words, kernels_.columns, per_word})
                                      .permute({1, 3, 0, 2})
                                      .reshape({words * per_word, 2 * kernels_.columns});
@@ -175,7 +175,7 @@ TEST_P(KernelTest, NormsOfAnyWidth) {
       torch::Tensor out = empty({4, width});
       kernels_.norm(x.const_data_ptr<float>(), 4, width, factors, out.data_ptr());
       expect_near(out, expected(x), 4);
-      torch::Tensor elements = at::constant_pad_nd(x, {0, 5}, 7).to(torch_type(kernels_.element));
+      torch::Tensor elements = at::constant_pad_nd(x, {0, 5}, 7).to(scalar_type(kernels_.element));
       const torch::Tensor before = elements.narrow(1, 0, width).clone();
       kernels_.norm_in_place(elements.data_ptr(), width + 5, 4, width, factors);
       expect_near(elements.narrow(1, 0, width), expected(before), 4);
@@ -190,7 +190,7 @@ TEST_P(KernelTest, RoundsToNearestAndKeepsNotANumber) {
   x[999] = NAN;  // one by one, behind the last whole vector
   torch::Tensor out = empty({1000});
   kernels_.convert(x.const_data_ptr<float>(), 1000, out.data_ptr());
-  EXPECT_TRUE(at::allclose(out, x.to(torch_type(kernels_.element)), 0, 0, /*equal_nan=*/true));
+  EXPECT_TRUE(at::allclose(out, x.to(scalar_type(kernels_.element)), 0, 0, /*equal_nan=*/true));
 }
 
 std::string name_of(const ::testing::TestParamInfo<const Kernels*>& info) {
@@ -228,10 +228,10 @@ std::vector<SmallModel> models() {
 }
 
 void expect_same_features(const torch::Tensor& found, const torch::Tensor& expected,
-                          StoredType element) {
+                          DType element) {
   ASSERT_EQ(found.sizes(), expected.sizes());
   if (found.size(0) == 0) return;
-  if (element == StoredType::kFp32)
+  if (element == DType::kFp32)
     EXPECT_LE((found - expected).abs().max().item<double>(), 5e-5);
   else
     EXPECT_GE(at::cosine_similarity(found, expected).min().item<double>(), 0.9999);
@@ -245,7 +245,7 @@ TEST(Engine, EqualsTheReadableViT) {
     const torch::Tensor images = torch::randn({5, 3, one.image_size, one.image_size});
     const torch::Tensor tokens = model->forward_features(images);
     for (const Kernels* kernels : available_kernels()) {
-      Engine engine(*model, one.image_size, *kernels, torch_type(kernels->element));
+      Engine engine(*model, one.image_size, *kernels, scalar_type(kernels->element));
       for (const Pooling pooling : poolings_of(one.architecture)) {
         const torch::Tensor expected = model->forward_head(tokens, pooling);
         for (const std::int64_t batch : {5, 1, 0}) {  // shared among threads, by one, none
@@ -285,8 +285,8 @@ TEST(Engine, GivesTheSameFeaturesForAnyNumberOfThreads) {
 TEST(Engine, SaysWhatItCannotCompute) {
   const Architecture odd = shape(63, 3, 4, 2);  // heads of 21 features
   Kernels singles{}, pairs{};
-  singles.element = StoredType::kFp32;
-  pairs.element = StoredType::kBf16;
+  singles.element = DType::kFp32;
+  pairs.element = DType::kBf16;
   EXPECT_FALSE(refusal(odd, singles));
   EXPECT_TRUE(refusal(odd, pairs));
   for (const BlockKind kind :

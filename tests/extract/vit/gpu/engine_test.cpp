@@ -37,8 +37,30 @@ std::vector<SmallModel> plain_models() {
           {"odd_patch", shape(60, 3, 7, 3), 21}};
 }
 
+// Those that the CPU engine refuses.
+std::vector<SmallModel> models_of_other_blocks() {
+  Architecture behind = shape(64, 2, 4, 4), things = behind, scaling = behind, difference = behind;
+  Architecture wide = shape(2052, 27, 4, 2);
+  wide.depth = 1;
+  wide.mlp_hidden = 8;
+  behind.block = BlockKind::kPostNorm;
+  things.block = BlockKind::kParallelThings;
+  things.parallel = 2;
+  things.layer_scale = true;
+  scaling.block = BlockKind::kParallelScaling;
+  scaling.qk_norm = scaling.layer_scale = true;
+  scaling.qkv_bias = false;
+  difference.differential = true;
+  return {{"post_norm", behind, 16},
+          {"parallel_things", things, 16},
+          {"parallel_scaling", scaling, 16},
+          {"differential", difference, 16},
+          {"wide", wide, 8}};
+}
+
 std::vector<SmallModel> models() {
   std::vector<SmallModel> all = plain_models();
+  for (const SmallModel& one : models_of_other_blocks()) all.push_back(one);
   for (const SmallModel& one : beyond_plain_models()) all.push_back(one);
   return all;
 }
@@ -46,7 +68,7 @@ std::vector<SmallModel> models() {
 EngineOptions options_for(const SmallModel& one, Pooling pooling, torch::ScalarType type) {
   EngineOptions options;
   options.type = type;
-  options.pooling = pooling;
+  options.features.pooling = pooling;
   options.image_size = one.image_size;
   return options;
 }
@@ -107,7 +129,7 @@ TEST(GpuEngine, EqualsTheReadableViT) {
   });
 }
 
-TEST(GpuEngine, KeepsSumsInItsOwnTypeAndRunsThePerceptronInPieces) {
+TEST(GpuEngine, ComputesExactlyOnceThatIsAskedFor) {
   const torch::InferenceMode guard;
   const SmallModel one = plain_models()[1];
   VisionTransformer model = one.make();
@@ -115,13 +137,15 @@ TEST(GpuEngine, KeepsSumsInItsOwnTypeAndRunsThePerceptronInPieces) {
   const torch::Tensor expected =
       model->forward_head(model->forward_features(input.images), Pooling::kClsMean);
   EngineOptions options = options_for(one, Pooling::kClsMean, torch::kFloat);
-  options.mlp_rows = 50;
-  Engine pieces(*model, options, cuda::twin_kernels(), {});
-  expect_equal(pieces.forward_frames(input.frames, input.levels), expected, torch::kFloat);
   options.type = options.residual = torch::kBFloat16;
+  options.gelu_in_product = true;
   Engine rounded(*model, options, cuda::twin_kernels(), {});
   const torch::Tensor found = rounded.forward_frames(input.frames, input.levels);
   EXPECT_GE(at::cosine_similarity(found, expected).min().item<double>(), 0.999);
+  const torch::Tensor quick = found.clone();
+  EXPECT_TRUE(rounded.compute_exactly());
+  EXPECT_FALSE(rounded.compute_exactly());
+  EXPECT_FALSE(rounded.forward_frames(input.frames, input.levels).equal(quick));
 }
 
 // The products' operations of a plain ViT are those that its shapes give, whatever it computes.
@@ -146,10 +170,10 @@ TEST(GpuEngine, MeasuresEveryKindOfLayer) {
              hidden = static_cast<double>(shape.mlp_hidden);
   const double blocks = static_cast<double>(shape.depth), tokens = rows / batch;
   const std::map<std::string, double> operations = {
-      {"patch_embedding", 2 * patches * 592 * width},  // 3 · 14 · 14, filled up
+      {"patch_embed", 2 * patches * 592 * width},  // 3 · 14 · 14, filled up
       {"qkv", blocks * 2 * rows * width * 3 * width},
       {"attention", blocks * 4 * rows * tokens * width},
-      {"projection", blocks * 2 * rows * width * width},
+      {"proj", blocks * 2 * rows * width * width},
       {"fc1", blocks * 2 * rows * width * hidden},
       {"activation", 0},
       {"fc2", blocks * 2 * rows * hidden * width},
@@ -190,6 +214,53 @@ TEST(GpuEngine, ReplaysWhatItRecordedOnNewFrames) {
   EXPECT_EQ(log.replays, 5);
   forward(0, 8);  // a larger batch took other memory
   EXPECT_EQ(log.alive, 0);
+}
+
+TEST(GpuEngine, TriesOtherAttentionsOnceTheBatchIsKnown) {
+  const torch::InferenceMode guard;
+  const SmallModel one = plain_models()[4];
+  VisionTransformer model = one.make();
+  static int calls;
+  calls = 0;
+  EngineOptions options = options_for(one, Pooling::kMean, torch::kFloat);
+  options.attentions = {[](const auto& q, const auto& k, const auto& v) {
+                          ++calls;
+                          return at::scaled_dot_product_attention(q, k, v);
+                        },
+                        [](const auto&, const auto&, const auto&) -> torch::Tensor {
+                          TORCH_CHECK(false, "no plan for this shape");
+                        }};
+  Engine engine(*model, options, cuda::twin_kernels(), {});
+  const Input input = make_input(3, one.image_size);
+  const torch::Tensor expected =
+      model->forward_head(model->forward_features(input.images), Pooling::kMean);
+  expect_equal(engine.forward_frames(input.frames, input.levels), expected, torch::kFloat);
+  EXPECT_EQ(calls, 0);
+  engine.expect(3);
+  EXPECT_GT(calls, 0);
+  expect_equal(engine.forward_frames(input.frames, input.levels), expected, torch::kFloat);
+}
+
+// Several layers, a projection and what is kept, as LibTorch's operators have them.
+TEST(GpuEngine, MakesEveryKindOfFeature) {
+  const torch::InferenceMode guard;
+  const SmallModel one = plain_models()[1];
+  RandomSource source(3);
+  VisionTransformer model(Scope(source), one.architecture, one.image_size, /*projected=*/24);
+  const Input input = make_input(3, one.image_size);
+  const FeatureOptions wanted[] = {{.pooling = Pooling::kCls, .layers = {1, 3}, .cut = 2},
+                                   {.pooling = Pooling::kClsMean, .layers = {2, 3}},
+                                   {.pooling = Pooling::kCls, .projection = true},
+                                   {.pooling = Pooling::kMean, .cut = 1},
+                                   {.pooling = Pooling::kNone}};
+  for (const FeatureOptions& features : wanted) {
+    EngineOptions options = options_for(one, features.pooling, torch::kFloat);
+    options.features = features;
+    Engine engine(*model, options, cuda::twin_kernels(), {});
+    for (int i = 0; i < 2; ++i)
+      expect_equal(engine.forward_frames(input.frames, input.levels),
+                   model->forward(input.images, features), torch::kFloat);
+  }
 }
 
 TEST(GpuEngine, RunsOutOfMemoryWhileItRecordsAndGoesOnWithAGraphOfFewer) {
@@ -255,14 +326,10 @@ TEST(GpuEngine, LimitsItsBatchTo32BitIndices) {
 }
 
 TEST(GpuEngine, SaysWhatItCannotCompute) {
-  EXPECT_FALSE(refusal(shape(1280, 16, 14, 16)));
-  EXPECT_TRUE(refusal(shape(2052, 27, 14, 16)));
-  const Architecture odd = shape(63, 3, 14, 16);
-  EXPECT_TRUE(refusal(odd));
-  Architecture behind = shape(64, 1, 14, 16);
-  behind.block = BlockKind::kPostNorm;
-  EXPECT_TRUE(refusal(behind));
-  const SmallModel one{"odd", odd, 28};
+  Architecture turned = shape(64, 1, 14, 16);
+  turned.differential = true;
+  turn(turned, Rotary::kAxial, true);
+  const SmallModel one{"turned", turned, 28};
   VisionTransformer model = one.make();
   EXPECT_THROW(
       Engine(*model, options_for(one, Pooling::kCls, torch::kFloat), cuda::twin_kernels(), {}),

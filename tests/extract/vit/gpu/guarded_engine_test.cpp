@@ -38,10 +38,7 @@ class GuardedEngineTest : public ::testing::Test {
       return cuda::twin_kernels().activation(arguments, stream);
     };
     kernels_ = kernels;
-    EngineOptions options;
-    options.type = torch::kFloat;
-    options.image_size = 16;
-    return {std::make_unique<Engine>(*model_, options, kernels_, fake_graphs(log_)), input_,
+    return {std::make_unique<Engine>(*model_, options_, kernels_, fake_graphs(log_)), input_,
             exact_};
   }
 
@@ -53,6 +50,7 @@ class GuardedEngineTest : public ::testing::Test {
   const SmallModel one_{"one", small_architecture(64, 2, 4, 4), 16};
   VisionTransformer model_ = one_.make();
   cuda::GpuKernels kernels_;
+  EngineOptions options_{.type = torch::kFloat, .image_size = 16};
   GraphLog log_;
   CheckInput input_;
   torch::Tensor exact_;
@@ -96,6 +94,29 @@ TEST_F(GuardedEngineTest, IsComparedInPassesOfTheJobsSize) {
   EXPECT_TRUE(engine.strays());
   EXPECT_THAT(engine.failure(), HasSubstr("have a cosine of"));
   EXPECT_FALSE(forward(engine).defined());
+}
+
+// Sums beyond 65 504 are no half-precision numbers.
+TEST_F(GuardedEngineTest, ComputesExactlyBeforeItGivesWay) {
+  const torch::InferenceMode guard;
+  model_->pos_embed.mul_(1e7);
+  exact_ = model_->forward_head(model_->forward_features(input_.images), Pooling::kCls);
+  options_.type = options_.residual = torch::kHalf;
+  GuardedEngine engine = make();
+  engine.check();
+  EXPECT_EQ(engine.failure(), "");
+  EXPECT_GE(at::cosine_similarity(forward(engine), exact_).min().item<double>(), 0.999);
+}
+
+// Whether or not it is the quicker one.
+TEST_F(GuardedEngineTest, DoesWithoutAnAttentionThatStrays) {
+  options_.attentions = {[](const torch::Tensor& q, const torch::Tensor&, const torch::Tensor&) {
+    return torch::zeros_like(q);
+  }};
+  GuardedEngine engine = make();
+  engine.expect(3);
+  EXPECT_EQ(engine.failure(), "");
+  EXPECT_LE((forward(engine) - exact_).abs().max().item<double>(), 5e-5);
 }
 
 TEST_F(GuardedEngineTest, LeavesAWantOfMemoryToTheCaller) {

@@ -1,0 +1,31 @@
+// How the GPU engine computes.
+#pragma once
+
+#include <vector>
+
+#include "common/torch/tensor.h"
+#include "extract/vit/pooling.h"
+
+namespace coldframe::vit::gpu {
+
+// softmax(q·kᵀ / √d)·v, all [B, heads, tokens, d]; throws what it cannot compute.
+using Attention = torch::Tensor (*)(const torch::Tensor& q, const torch::Tensor& k,
+                                    const torch::Tensor& v);
+torch::Tensor cudnn_attention(const torch::Tensor& q, const torch::Tensor& k,
+                              const torch::Tensor& v);
+
+struct EngineOptions {
+  torch::Device device{torch::kCPU};
+  torch::ScalarType type = torch::kBFloat16;  // of products and activations; kFloat, kHalf
+  // The blocks add to tensors of this type. In float, sums over many blocks lose nothing; in `type`
+  // the norm kernels move fewer bytes.
+  torch::ScalarType residual = torch::kFloat;
+  // GELU at the end of fc1's product, by tanh whatever the model says, as cuBLAS has it: what fc1
+  // gives is neither written nor read once more.
+  bool gelu_in_product = false;
+  std::vector<Attention> attentions{};  // beside LibTorch's own choice; the quickest stays
+  FeatureOptions features{};
+  std::int64_t image_size = 224;
+};
+
+}  // namespace coldframe::vit::gpu
