@@ -41,7 +41,7 @@ struct Options {
   std::int64_t lora = 0;
   std::int64_t layers = 0;   // 0: the temporal model's own
   std::int64_t threads = 0;  // 0: LibTorch's own choice
-  std::int64_t measured_frames = 4, epoch_exams = 1000;
+  std::int64_t measured_frames = 4, measure_rounds = 3, epoch_exams = 1000;
   bool measure = false, json = false, overwrite = false, all = false;
 };
 
@@ -81,6 +81,8 @@ po::options_description described(Options& options) {
       "run steps on this machine's CPU, and put what they took beside the plan");
   add("measure-frames", po::value(&options.measured_frames)->default_value(options.measured_frames),
       "at a time");
+  add("measure-rounds", po::value(&options.measure_rounds)->default_value(options.measure_rounds),
+      "of which --measure takes the median");
   add("epoch-exams", po::value(&options.epoch_exams)->default_value(options.epoch_exams),
       "exams of an epoch, whose time --measure tells");
   add("threads", po::value(&options.threads)->default_value(options.threads),
@@ -173,6 +175,7 @@ void check(Options& options) {
                                       {"hidden", query.hidden},
                                       {"layers", query.layers},
                                       {"measure-frames", options.measured_frames},
+                                      {"measure-rounds", options.measure_rounds},
                                       {"epoch-exams", options.epoch_exams}}) {
     require_at_least(option, value, 1);
     if (value > 1'000'000)
@@ -195,7 +198,7 @@ Answer answer_of(const Query& query, const Trained& trained, std::uint64_t memor
   Answer answer;
   answer.memory = memory;
   answer.trained = trained;
-  answer.plain = plan_row(query, trained, {tune::Strategy::kNone, query.all_frames(), 1, 0});
+  answer.plain = plan_row(query, trained, {tune::Strategy::kCheap, query.all_frames(), 1, 0});
   std::vector<Row> rows = rows_within(query, trained, memory);
   if (!rows.empty()) answer.fastest = std::move(rows.front());
   if (answer.plain.bytes.total() > memory) answer.changes = changes(query, trained, memory);
@@ -223,7 +226,9 @@ int run_plan(const std::vector<std::string>& arguments) {
   plan.epoch_exams = options.epoch_exams;
   if (!options.memory.empty())
     plan.answer = answer_of(options.query, trained, parse_bytes(options.memory));
-  if (options.measure) plan.measured = measure(options.query, trained, options.measured_frames);
+  if (options.measure)
+    plan.measured =
+        measure(options.query, trained, options.measured_frames, options.measure_rounds);
   plan.rows = plan_rows(options.query);
   if (options.json)
     std::cout << to_json(plan).dump(2) << "\n";

@@ -12,33 +12,34 @@
 namespace coldframe::plan {
 namespace {
 
-// Times are medians over so many rounds, each of which runs everything once, so that the machine's
-// moods fall on all alike.
-constexpr int kRounds = 3;
+using Steps = std::vector<tune::StepCost>;
 
-std::vector<tune::StepCost> median_steps(const std::vector<std::vector<tune::StepCost>>& rounds) {
-  std::vector<tune::StepCost> steps = rounds.front();
+// The predicted bytes of steps, with the medians of what they took in each round.
+Steps timed_steps(Steps steps, const std::vector<Steps>& rounds) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    std::vector<double> forward, backward;
-    for (const std::vector<tune::StepCost>& round : rounds) {
-      forward.push_back(round[i].forward);
-      backward.push_back(round[i].backward);
-    }
-    steps[i].forward = median(std::move(forward));
-    steps[i].backward = median(std::move(backward));
+    const auto of_rounds = [&](const auto& seconds) {
+      std::vector<double> all;
+      for (const Steps& round : rounds) all.push_back(seconds(round[i]));
+      return median(std::move(all));
+    };
+    steps[i].forward = of_rounds([](const tune::StepCost& step) { return step.forward; });
+    for (const tune::Keep keep : tune::kKeeps)
+      steps[i].graph(keep).backward =
+          of_rounds([&](const tune::StepCost& step) { return step.graph(keep).backward; });
   }
   return steps;
 }
 
-double seconds_of(const std::vector<tune::StepCost>& steps) {
+// Of the strategy that train takes where memory is no matter.
+double seconds_of(const Steps& steps) {
   double seconds = 0;
-  for (const tune::StepCost& step : steps) seconds += step.forward + step.backward;
+  for (const tune::StepCost& step : steps)
+    seconds += step.forward + step.graph(tune::Keep::kCheap).backward;
   return seconds;
 }
 
 // A pass or a step that runs in every round.
 struct Trial {
-  using Steps = std::vector<tune::StepCost>;
   std::string name;
   std::function<tune::Use()> run;
   std::function<tune::Use(const Steps& timed)> predict;
@@ -46,48 +47,46 @@ struct Trial {
   std::uint64_t peak = 0;
 };
 
-// Every strategy, a chunk of frames forward and backward.
+// A chunk of frames forward and backward, each step once.
 void add_schedules(std::vector<Trial>& trials, MeasuredVit& vit, const tune::ChunkCost& cost,
-                   const Trial::Steps& timed, std::int64_t frames) {
-  const std::uint64_t least = tune::least_memory(cost.chain, cost.input);
-  for (const auto& [word, strategy] : tune::kStrategies) {
-    const tune::Schedule schedule = tune::make_schedule(strategy, timed, cost.input, least);
-    trials.push_back({word, [=, &vit] { return vit.follow(schedule, frames); },
-                      [=, input = cost.input](const Trial::Steps& steps) {
+                   std::int64_t frames) {
+  for (const tune::Strategy strategy : {tune::Strategy::kNone, tune::Strategy::kCheap}) {
+    const tune::Schedule schedule = tune::make_schedule(strategy, cost.chain, cost.input);
+    trials.push_back({word_for(tune::kStrategies, strategy),
+                      [=, &vit] { return vit.follow(schedule, frames); },
+                      [=, input = cost.input](const Steps& steps) {
                         return tune::simulate(schedule, steps, input);
                       }});
   }
 }
 
-// Whole steps in a half and a quarter of what a chunk takes that keeps everything.
+// Whole steps in parts of what a chunk takes that keeps everything.
 void add_budgets(std::vector<Trial>& trials, MeasuredVit& vit, const tune::ChunkCost& cost,
                  const tune::ChainShape& shape, std::int64_t frames) {
   const tune::StepTask task = tune::step_task(shape, frames);
   const std::uint64_t whole = trials.front().predict(cost.chain).peak;
-  for (const std::uint64_t share : {2, 4}) {
+  for (const std::uint64_t share : kShares) {
     const std::uint64_t budget = whole / share;
-    const std::vector<tune::ConsideredWay> considered = tune::consider_ways(task, budget);
-    if (considered.empty() || !considered.front().fits) continue;
-    trials.push_back(
-        {concat("a step in ", human_bytes(budget)), [=, &vit] { return vit.step(budget, frames); },
-         [use = considered.front().use, work = seconds_of(cost.chain)](const Trial::Steps& steps) {
-           return tune::Use{use.peak, use.seconds * seconds_of(steps) / work};
-         }});
+    const tune::ConsideredWay best = tune::consider_ways(task, budget).front();
+    if (!best.fits) continue;
+    const auto predict = [=](const Steps& steps) {
+      if (best.way.chunk == frames && best.way.kept == 1) {
+        const auto schedule =
+            tune::make_schedule(best.way.strategy, cost.chain, cost.input, best.way.budget);
+        return tune::Use{best.use.peak, tune::simulate(schedule, steps, cost.input).seconds};
+      }
+      return tune::Use{best.use.peak,
+                       best.use.seconds * seconds_of(steps) / seconds_of(cost.chain)};
+    };
+    trials.push_back({concat("in 1/", share, ", by ", to_string(best.way)),
+                      [=, &vit] { return vit.step(budget, frames); }, predict});
   }
-}
-
-// The predicted bytes of steps, with the seconds that they took.
-Trial::Steps timed_steps(Trial::Steps predicted, const Trial::Steps& measured) {
-  for (std::size_t i = 0; i < predicted.size(); ++i) {
-    predicted[i].forward = measured[i].forward;
-    predicted[i].backward = measured[i].backward;
-  }
-  return predicted;
 }
 
 }  // namespace
 
-Measured measure(const Query& asked, const Trained& trained, std::int64_t frames) {
+Measured measure(const Query& asked, const Trained& trained, std::int64_t frames,
+                 std::int64_t rounds) {
   Query query = asked;
   query.cuda = false;
   count_cpu_memory();
@@ -96,11 +95,11 @@ Measured measure(const Query& asked, const Trained& trained, std::int64_t frames
   const tune::ChunkCost cost = tune::chunk_cost(shape, frames);
   MeasuredVit vit(shape, torch::kCPU);
   vit.steps(1);  // warms up
-  std::vector<Trial::Steps> steps{vit.steps(frames)};
+  std::vector<Steps> steps{vit.steps(frames)};
   std::vector<Trial> trials;
-  add_schedules(trials, vit, cost, timed_steps(cost.chain, steps.front()), frames);
+  add_schedules(trials, vit, cost, frames);
   add_budgets(trials, vit, cost, shape, frames);
-  for (int round = 0; round < kRounds; ++round) {
+  for (std::int64_t round = 0; round < rounds; ++round) {
     for (Trial& trial : trials) {
       const tune::Use use = trial.run();
       trial.seconds.push_back(use.seconds);
@@ -108,8 +107,9 @@ Measured measure(const Query& asked, const Trained& trained, std::int64_t frames
     }
     steps.push_back(vit.steps(frames));
   }
-  Measured found{frames, tune::step_names(shape), cost.chain, median_steps(steps), {}, 0};
-  const Trial::Steps timed = timed_steps(cost.chain, found.measured);
+  Measured found{frames, tune::step_names(shape), cost.chain, timed_steps(steps.front(), steps), {},
+                 0};
+  const Steps timed = timed_steps(cost.chain, steps);
   found.seconds_per_work = seconds_of(timed) / seconds_of(cost.chain);
   for (Trial& trial : trials) {
     const tune::Use predicted = trial.predict(timed);

@@ -22,7 +22,10 @@ struct Measured {
   double seconds_per_work = 0;  // of a machine that does as these steps did
 };
 
-// Runs steps of a ViT of random weights, so many frames at a time; counts the CPU's memory.
-Measured measure(const Query& asked, const Trained& trained, std::int64_t frames);
+// Runs steps of a ViT of random weights, so many frames at a time; counts the CPU's memory. Times
+// are medians over so many rounds, each of which runs everything once, so that the machine's moods
+// fall on all alike.
+Measured measure(const Query& asked, const Trained& trained, std::int64_t frames,
+                 std::int64_t rounds);
 
 }  // namespace coldframe::plan

@@ -83,7 +83,7 @@ class MeasuredVit::Parts {
       StepCost cost;
       const torch::NoGradGuard no_grad;
       Values next = forward(step, values, cost);
-      backward(step, values, cost);
+      for (const tune::Keep keep : tune::kKeeps) backward(step, values, keep, cost);
       costs.push_back(cost);
       values = std::move(next);
     }
@@ -143,20 +143,21 @@ class MeasuredVit::Parts {
     found.precision = shape_.half ? torch::kBFloat16 : torch::kFloat32;
     return found;
   }
-  Values run(std::size_t step, const Values& input) const {
-    return chain_.forward(first_ + step, input, pass());
+  Values run(std::size_t step, const Values& input, tune::Keep keep) const {
+    return chain_.forward(first_ + step, input, pass(), keep);
   }
 
   Values forward(std::size_t step, const Values& input, StepCost& cost) const {
     const Meter meter(device_);
-    Values output = run(step, input);
+    Values output = run(step, input, tune::Keep::kWhole);
     cost.output = bytes_of(output);
     cost.forward_extra = meter.peak() - cost.output;
     cost.forward = meter.seconds();
     return output;
   }
 
-  void backward(std::size_t step, const Values& given, StepCost& cost) const {
+  void backward(std::size_t step, const Values& given, tune::Keep keep, StepCost& cost) const {
+    tune::GraphCost& graph = cost.graph(keep);
     const torch::AutoGradMode with_graph(true);
     Values input, wanted;
     for (const torch::Tensor& value : given) {
@@ -168,9 +169,9 @@ class MeasuredVit::Parts {
     const std::vector<torch::Tensor>& trained = chain_.trained(first_ + step);
     wanted.insert(wanted.end(), trained.begin(), trained.end());
     const Meter forward_meter(device_);
-    const Values output = run(step, input);
-    cost.saved = forward_meter.stays() - cost.output;
-    cost.graph_extra = forward_meter.peak() - forward_meter.stays();
+    const Values output = run(step, input, keep);
+    graph.saved = forward_meter.stays() - cost.output;
+    graph.graph_extra = forward_meter.peak() - forward_meter.stays();
     cost.forward = std::min(cost.forward, forward_meter.seconds());
     Values gradients;
     for (const torch::Tensor& value : output) gradients.push_back(torch::ones_like(value));
@@ -184,8 +185,8 @@ class MeasuredVit::Parts {
       if (gradient.defined()) trained[i].mutable_grad().add_(gradient);
     }
     const std::uint64_t input_gradients = step == 0 ? 0 : bytes_of(given);
-    cost.backward_extra = meter.peak() - std::min(meter.peak(), input_gradients);
-    cost.backward = meter.seconds();
+    graph.backward_extra = meter.peak() - std::min(meter.peak(), input_gradients);
+    graph.backward = meter.seconds();
   }
 
   ChainShape shape_;

@@ -218,22 +218,21 @@ std::vector<Row> plan_rows(const Query& query) {
       continue;
     }
     const ParameterCount vit = count_parameters(shape_of(query, trained));
-    const auto add = [&](const Way& way) { rows.push_back(row_of(query, trained, vit, way)); };
-    for (const Strategy strategy :
-         {Strategy::kNone, Strategy::kMlp, Strategy::kSqrt, Strategy::kBlock})
-      add({strategy, frames, 1, 0});
-    // With what `block` takes, and halfway from there to keeping everything.
-    const tune::ChunkCost cost = tune::chunk_cost(shape_of(query, trained), frames);
-    const auto peak = [&](Strategy strategy) {
-      return tune::simulate(tune::make_schedule(strategy, cost.chain, cost.input), cost.chain,
-                            cost.input)
-          .peak;
+    const tune::StepTask task = task_of(query, trained);
+    const auto add = [&](const Way& way, const tune::Use& use) -> Row& {
+      return rows.emplace_back(row_of(query, trained, vit, way, use, task.fixed));
     };
-    const std::uint64_t least = peak(Strategy::kBlock), most = peak(Strategy::kNone);
-    if (most > least) add({Strategy::kOptimal, frames, 1, least + (most - least) / 2});
-    add({Strategy::kOptimal, frames, 1, least});
-    for (const std::int64_t chunk : {16, 1})
-      if (chunk < frames) add({Strategy::kNone, chunk, 0, 0});
+    for (const Strategy strategy : {Strategy::kNone, Strategy::kCheap})
+      add({strategy, frames, 1, 0}, tune::use_of({strategy, frames, 1, 0}, task));
+    const std::uint64_t whole = tune::use_of({Strategy::kNone, frames, 1, 0}, task).peak;
+    for (const std::uint64_t share : kShares) {
+      const tune::ConsideredWay best = tune::consider_ways(task, whole / share).front();
+      if (best.fits) add(best.way, best.use).share = share;
+    }
+    for (const std::int64_t chunk : {16, 1}) {
+      const Way way{Strategy::kCheap, chunk, 0, 0};
+      if (chunk < frames) add(way, tune::use_of(way, task));
+    }
   }
   return rows;
 }

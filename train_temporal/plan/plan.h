@@ -64,7 +64,8 @@ struct Bytes {
 struct Row {
   Trained trained;
   tune::Way way;
-  std::string schedule;  // "none", "optimal, 1.2 GiB", "none, 16 frames at a time"
+  std::string schedule;     // "cheap", "optimal (1.2 GiB)", "cheap, 16 frames at a time"
+  std::uint64_t share = 0;  // the fastest within this part of what keeping everything takes
   std::uint64_t trained_parameters = 0;
   Bytes bytes;
   double work = 0;  // operations of a step
@@ -73,8 +74,10 @@ struct Row {
 // ConfigError for more than can be counted: what a step takes is beyond any machine's memory.
 void check_countable(const Query& query);
 
-// Every way: the cached one, the last blocks, LoRA, and end to end, each by every strategy and in
+// Every way: the cached one, the last blocks, LoRA, and end to end; each with everything kept, by
+// what train takes where memory is no matter, in these parts of the memory of the first, and in
 // chunks of frames.
+inline constexpr std::uint64_t kShares[] = {2, 3, 5, 10};
 std::vector<Row> plan_rows(const Query& query);
 std::vector<Trained> trained_parts(const Query& query);
 tune::ChainShape shape_of(const Query& query, const Trained& trained);

@@ -15,7 +15,7 @@ namespace coldframe::plan {
 struct Answer {
   std::uint64_t memory = 0;
   Trained trained;
-  Row plain;                   // all frames at once, everything kept
+  Row plain;                   // all frames at once, each step once
   std::optional<Row> fastest;  // that fits
   std::vector<Change> changes;
 };
@@ -38,6 +38,7 @@ std::string heading(const Query& query);        // "16 exams × 20 frames of 224
 std::string answer_sentence(const Plan& plan);  // plan.answer is there
 TextRows change_table(const Plan& plan);        // likewise
 TextRows overview_table(const Plan& plan);      // a row for each part that can be trained
+TextRows share_table(const Plan& plan);         // of end to end: less memory, more time
 TextRows way_table(const Plan& plan);           // MiB
 TextRows card_table(const Plan& plan);          // exams in a step
 TextRows peak_table(const Measured& measured);

@@ -14,6 +14,7 @@ Json row_json(const Plan& plan, const Row& row) {
             {"kept_chunks", row.way.kept},
             {"budget", row.way.budget},
             {"schedule", row.schedule},
+            {"share", row.share},
             {"trained_parameters", row.trained_parameters},
             {"bytes",
              {{"weights", bytes.weights},
@@ -34,18 +35,21 @@ Json row_json(const Plan& plan, const Row& row) {
 Json measured_json(const Measured& measured) {
   Json steps = Json::array(), peaks = Json::array();
   const auto cost = [](const tune::StepCost& step) {
-    return Json{{"output", step.output},
-                {"saved", step.saved},
-                {"forward_extra", step.forward_extra},
-                {"graph_extra", step.graph_extra},
-                {"backward_extra", step.backward_extra}};
+    Json json{{"output", step.output}, {"forward_extra", step.forward_extra}};
+    for (const auto& [word, keep] : tune::kKeepWords) {
+      const tune::GraphCost& graph = step.graph(keep);
+      json[word] = {{"saved", graph.saved},
+                    {"graph_extra", graph.graph_extra},
+                    {"backward_extra", graph.backward_extra},
+                    {"backward", json_number(graph.backward)}};
+    }
+    return json;
   };
   for (std::size_t i = 0; i < measured.names.size(); ++i)
     steps.push_back({{"step", measured.names[i]},
                      {"predicted", cost(measured.predicted[i])},
                      {"measured", cost(measured.measured[i])},
-                     {"forward_seconds", json_number(measured.measured[i].forward)},
-                     {"backward_seconds", json_number(measured.measured[i].backward)}});
+                     {"forward_seconds", json_number(measured.measured[i].forward)}});
   for (const Measured::Peak& peak : measured.peaks)
     peaks.push_back({{"schedule", peak.schedule},
                      {"predicted", peak.predicted},
@@ -79,7 +83,7 @@ Json to_json(const Plan& plan) {
     Json found{{"memory", answer.memory},
                {"trained", name_of(answer.trained, query)},
                {"fits", answer.fastest.has_value()},
-               {"everything_kept", row_json(plan, answer.plain)}};
+               {"each_step_once", row_json(plan, answer.plain)}};
     if (answer.fastest) found["fastest"] = row_json(plan, *answer.fastest);
     found["changes"] = Json::array();
     for (const Change& change : answer.changes)

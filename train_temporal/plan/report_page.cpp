@@ -17,20 +17,19 @@ struct Schedule {
   tune::Schedule operations;
 };
 
-// One of each strategy, for all frames of a step at once; `optimal` in half of what `none` takes,
-// since in the bytes of `block` it is mostly the same as that.
+// For all frames of a step at once: everything kept, what train takes where memory is no matter,
+// and the fastest in parts of the first one's memory.
 std::vector<Schedule> schedules(const tune::ChunkCost& cost) {
   std::vector<Schedule> found;
-  for (const Strategy strategy :
-       {Strategy::kNone, Strategy::kMlp, Strategy::kSqrt, Strategy::kBlock})
+  for (const Strategy strategy : {Strategy::kNone, Strategy::kCheap})
     found.push_back({word_for(tune::kStrategies, strategy),
                      tune::make_schedule(strategy, cost.chain, cost.input)});
-  const auto peak = [&](const Schedule& schedule) {
-    return tune::simulate(schedule.operations, cost.chain, cost.input).peak;
-  };
-  const std::uint64_t budget = std::max(peak(found.back()), peak(found.front()) / 2);
-  found.push_back({concat("optimal in ", human_bytes(budget)),
-                   tune::make_schedule(Strategy::kOptimal, cost.chain, cost.input, budget)});
+  const std::uint64_t whole = tune::simulate(found.front().operations, cost.chain, cost.input).peak;
+  for (const std::uint64_t share : kShares) {
+    tune::Schedule best =
+        tune::make_schedule(Strategy::kOptimal, cost.chain, cost.input, whole / share);
+    if (!best.empty()) found.push_back({concat("in 1/", share), std::move(best)});
+  }
   return found;
 }
 
@@ -46,9 +45,8 @@ std::string over_the_step(const Plan& plan, const Trained& trained, const tune::
     const auto moments = tune::memory_over_time(schedule.operations, cost.chain, cost.input);
     double at = 0;
     for (std::size_t i = 0; i < moments.size(); ++i) {
-      const tune::StepCost& step = cost.chain[schedule.operations[i].step];
-      const bool back = schedule.operations[i].action == tune::Action::kBackward;
-      series.x.insert(series.x.end(), {at, at += back ? step.backward : step.forward, at});
+      series.x.insert(series.x.end(),
+                      {at, at += tune::seconds_of(schedule.operations[i], cost.chain), at});
       series.y.insert(series.y.end(), {mebibytes(moments[i].highest), mebibytes(moments[i].highest),
                                        mebibytes(moments[i].after)});
     }
@@ -73,7 +71,8 @@ std::string over_the_step(const Plan& plan, const Trained& trained, const tune::
 std::string by_layer(const tune::ChainShape& shape, const tune::ChunkCost& cost) {
   const std::vector<std::string> names = tune::step_names(shape);
   std::vector<std::vector<std::string>> rows;
-  std::vector<std::string> header{"step", "output", "graph", "extra back"};
+  std::vector<std::string> header{"step", "output"};
+  for (const auto& [word, keep] : tune::kKeepWords) header.push_back(concat("graph, ", word));
   const std::vector<Schedule> all = schedules(cost);
   for (const Schedule& schedule : all) header.push_back(schedule.name + ": peak");
   std::vector<std::vector<std::uint64_t>> peaks(all.size(),
@@ -87,8 +86,9 @@ std::string by_layer(const tune::ChainShape& shape, const tune::ChunkCost& cost)
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
     const tune::StepCost& step = cost.chain[i];
-    rows.push_back({names[i], fixed(mebibytes(step.output), 1), fixed(mebibytes(step.saved), 1),
-                    fixed(mebibytes(step.backward_extra), 1)});
+    rows.push_back({names[i], fixed(mebibytes(step.output), 1)});
+    for (const tune::Keep keep : tune::kKeeps)
+      rows.back().push_back(fixed(mebibytes(step.graph(keep).saved), 1));
     for (const auto& peak : peaks) rows.back().push_back(fixed(mebibytes(peak[i]), 1));
   }
   return html::table(header, rows);
@@ -98,8 +98,9 @@ std::string layer_bars(const tune::ChainShape& shape, const tune::ChunkCost& cos
   std::vector<html::Bar> bars;
   const std::vector<std::string> names = tune::step_names(shape);
   for (std::size_t i = 0; i < names.size(); ++i)
-    bars.push_back({names[i], mebibytes(cost.chain[i].output + cost.chain[i].saved)});
-  return html::bar_chart("What each layer keeps for its way back", bars, "MiB");
+    bars.push_back({names[i], mebibytes(cost.chain[i].output +
+                                        cost.chain[i].graph(tune::Keep::kCheap).saved)});
+  return html::bar_chart("What each layer keeps for its way back, cheaply", bars, "MiB");
 }
 
 std::string table(TextRows rows) {
@@ -124,7 +125,8 @@ std::string to_page(const Plan& plan) {
   const Query& query = plan.query;
   html::Page page("Memory plan of " + query.model, heading(query));
   if (plan.answer) page.section("Does it fit?", answer(plan));
-  page.section("What can be trained", table(overview_table(plan)) + paragraph(chunk_note(plan)));
+  page.section("What can be trained", table(overview_table(plan)) + table(share_table(plan)) +
+                                          paragraph(chunk_note(plan)));
   for (const Trained& trained :
        {Trained{query.architecture.depth, 0},
         Trained{std::max<std::int64_t>(query.architecture.depth / 3, 1), 0}}) {

@@ -65,8 +65,9 @@ std::string answer_sentence(const Plan& plan) {
              plan.query.frames, " frames takes ", human_bytes(answer.plain.bytes.total()));
   const std::string memory = human_bytes(answer.memory);
   if (answer.plain.bytes.total() <= answer.memory)
-    return concat("Yes: ", what, " of ", memory, " with everything kept.");
-  const std::string kept = concat(what, " with everything kept, and ", memory, " are there.");
+    return concat("Yes: ", what, " of ", memory, '.');
+  const std::string kept =
+      concat(what, " by '", answer.plain.schedule, "', and ", memory, " are there.");
   if (answer.fastest)
     return concat("Yes, by another schedule: ", kept, " `train --tune` takes '",
                   answer.fastest->schedule,
@@ -90,17 +91,38 @@ TextRows change_table(const Plan& plan) {
 }
 
 TextRows overview_table(const Plan& plan) {
-  TextRows table{{"trained", "everything kept", "time", "least memory", "time", "by the schedule"}};
+  TextRows table{
+      {"trained", "none", "time", "cheap", "time", "least memory", "time", "by the schedule"}};
   for (const Trained& trained : trained_parts(plan.query)) {
     std::vector<Row> rows;
     std::ranges::copy_if(plan.rows, std::back_inserter(rows),
                          [&](const Row& row) { return row.trained == trained; });
     const Row& least = *std::ranges::min_element(
         rows, {}, [](const Row& row) { return std::pair(row.bytes.total(), row.work); });
-    const Row& plain = rows.front();
-    table.push_back({name_of(trained, plan.query), human_bytes(plain.bytes.total()),
-                     relative_time(plan, plain), human_bytes(least.bytes.total()),
-                     relative_time(plan, least), least.schedule});
+    const Row &plain = rows.front(), &cheap = rows[std::min<std::size_t>(1, rows.size() - 1)];
+    table.push_back({name_of(trained, plan.query)});
+    for (const Row* row : std::initializer_list<const Row*>{&plain, &cheap, &least})
+      table.back().insert(table.back().end(),
+                          {human_bytes(row->bytes.total()), relative_time(plan, *row)});
+    table.back().push_back(least.schedule);
+  }
+  return table;
+}
+
+TextRows share_table(const Plan& plan) {
+  TextRows table{{"end to end, the ViT's step", "memory", "of none", "time", "by the schedule"}};
+  const Row* none = nullptr;
+  for (const Row& row : plan.rows) {
+    if (row.trained != Trained{plan.query.architecture.depth, 0}) continue;
+    if (!none) none = &row;
+    const bool at_once = row.way.chunk == plan.query.all_frames();
+    if (row.share == 0 && !at_once) continue;
+    const auto bytes = [](const Row& of) {
+      return std::max(of.bytes.activations, of.bytes.temporal);
+    };
+    table.push_back({row.share > 0 ? concat("in 1/", row.share) : row.schedule,
+                     human_bytes(bytes(row)), fixed(double(bytes(row)) / double(bytes(*none)), 2),
+                     fixed(row.work / none->work, 3), row.schedule});
   }
   return table;
 }
@@ -158,8 +180,7 @@ std::string chunk_note(const Plan& plan) {
 std::string relative_time(const Plan& plan, const Row& row) {
   const Trained all{plan.query.architecture.depth, 0};
   const auto whole = std::ranges::find_if(plan.rows, [&](const Row& other) {
-    return other.trained == all && other.way.strategy == tune::Strategy::kNone &&
-           other.way.kept == 1;
+    return other.trained == all && other.way.strategy == tune::Strategy::kNone;
   });
   return whole == plan.rows.end() ? "" : fixed(row.work / whole->work, 3);
 }

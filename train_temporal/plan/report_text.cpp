@@ -12,13 +12,22 @@ void write_measured(const Measured& measured, std::ostream& out) {
   const auto pair = [](std::uint64_t a, std::uint64_t b) {
     return concat(a / 1024, " / ", b / 1024);
   };
-  TextRows table{{"step", "output", "saved", "forward", "backward", "ms forward", "ms backward"}};
+  TextRows table{{"step", "output", "forward"}};
+  for (const auto& [word, keep] : tune::kKeepWords)
+    table[0].insert(table[0].end(), {concat(word, ": saved"), "backward"});
+  table[0].insert(table[0].end(), {"ms forward", "backward whole, cheap, lean"});
   for (std::size_t i = 0; i < measured.names.size(); ++i) {
     const tune::StepCost &a = measured.predicted[i], &b = measured.measured[i];
-    table.push_back({measured.names[i], pair(a.output, b.output), pair(a.saved, b.saved),
-                     pair(a.forward_extra, b.forward_extra),
-                     pair(a.backward_extra, b.backward_extra), fixed(1e3 * b.forward, 1),
-                     fixed(1e3 * b.backward, 1)});
+    std::vector<std::string> row{measured.names[i], pair(a.output, b.output),
+                                 pair(a.forward_extra, b.forward_extra)};
+    std::vector<std::string> back;
+    for (const tune::Keep keep : tune::kKeeps) {
+      row.push_back(pair(a.graph(keep).saved, b.graph(keep).saved));
+      row.push_back(pair(a.graph(keep).backward_extra, b.graph(keep).backward_extra));
+      back.push_back(fixed(1e3 * b.graph(keep).backward, 1));
+    }
+    row.insert(row.end(), {fixed(1e3 * b.forward, 1), join(back, ", ")});
+    table.push_back(std::move(row));
   }
   write_table(table, out);
   out << "\n";
@@ -44,6 +53,8 @@ void write_text(const Plan& plan, bool all, std::ostream& out) {
     write_table(card_table(plan), out);
   } else {
     write_table(overview_table(plan), out);
+    out << "\n";
+    write_table(share_table(plan), out);
   }
   if (const std::string note = chunk_note(plan); !note.empty()) out << "\n" << note << "\n";
   if (!all) out << "--all: every way, and what fits on a card\n";

@@ -1,37 +1,14 @@
 #include "train_temporal/tune/chain.h"
 
-#include <ATen/autocast_mode.h>
-
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "train_temporal/models/mixed_precision.h"
+#include "train_temporal/tune/recompute/step_autocast.h"
 #include "train_temporal/tune/redrawn_dropout.h"
 #include "train_temporal/tune/trained_parameters.h"
 
 namespace coldframe::tune {
-namespace {
-
-// Autocast keeps the half-precision copies of weights that it made until it ends. A copy made while
-// a step ran without a graph has no way back to its weight: a step that ran again with a graph
-// would take it, and the weight would get no gradient, without a word. So nothing is kept.
-class AutocastWithoutCache {
- public:
-  AutocastWithoutCache(torch::ScalarType type, const torch::Device& device)
-      : cached_(at::autocast::is_autocast_cache_enabled()), autocast_({type}, device) {
-    at::autocast::set_autocast_cache_enabled(false);
-  }
-  ~AutocastWithoutCache() { at::autocast::set_autocast_cache_enabled(cached_); }
-  AutocastWithoutCache(const AutocastWithoutCache&) = delete;
-  AutocastWithoutCache& operator=(const AutocastWithoutCache&) = delete;
-
- private:
-  bool cached_;
-  temporal::Autocast autocast_;
-};
-
-}  // namespace
-
 Chain::Chain(vit::VisionTransformer model, vit::FeatureOptions features, std::int64_t cut,
              torch::Tensor levels, double drop_path)
     : model_(std::move(model)),
@@ -75,20 +52,20 @@ std::size_t Chain::first_trained() const {
   return static_cast<std::size_t>(found - trained_.begin());
 }
 
-torch::Tensor Chain::embed(const torch::Tensor& rows) const {
+torch::Tensor Chain::embed(Operations& ops, const torch::Tensor& rows) const {
   std::vector<torch::Tensor> channels;  // each [n, H, W]
   for (std::int64_t channel = 0; channel < 3; ++channel) {
     const torch::Tensor plane = rows.select(3, channel);
     channels.push_back(
         levels_[channel].index_select(0, plane.flatten().to(torch::kInt32)).view(plane.sizes()));
   }
-  vit::TorchOperations ops;
   return model_->embed(ops, torch::stack(channels, 1));
 }
 
-torch::Tensor Chain::pooled(const torch::Tensor& tokens) const {
-  vit::TorchOperations ops;
-  return model_->pooled(ops, tokens, features_.pooling);
+// The input, and behind it the features of it and of the layers before.
+Values Chain::pooled(Operations& ops, const Values& input) const {
+  const torch::Tensor found = model_->pooled(ops, input[0], features_.pooling).to(torch::kFloat32);
+  return {input[0], input.size() == 1 ? found : torch::cat({input[1], found}, 1)};
 }
 
 // What a part adds, [n, tokens, D], with dropout of its values, and for some frames 0 in its place.
@@ -107,24 +84,18 @@ torch::Tensor Chain::dropped(const torch::Tensor& added, const Step& step, const
   return x * factors.unsqueeze(2).to(x.device(), x.scalar_type());
 }
 
-Values Chain::forward(std::size_t index, const Values& input, const Pass& pass) const {
-  const AutocastWithoutCache autocast(pass.precision, input[0].device());
+Values Chain::forward(std::size_t index, const Values& input, const Pass& pass, Keep keep) const {
+  const StepAutocast autocast(pass.precision, input[0].device());
   const Step& step = steps_[index];
-  if (step.kind == Kind::kEmbed) return {embed(input[0])};
-  Values output = input;
-  if (step.tap || step.kind == Kind::kHead) {
-    const torch::Tensor found = pooled(input[0]).to(torch::kFloat32);
-    if (output.size() == 1)
-      output.push_back(found);
-    else
-      output[1] = torch::cat({output[1], found}, 1);
-  }
-  if (step.kind == Kind::kHead) {
-    const torch::Tensor& features = output[1];
-    vit::TorchOperations ops;
-    return {vit::behind(ops, model_->projection, features).to(torch::kFloat32)};
-  }
-  vit::TorchOperations ops;
+  std::optional<TensorRecipes> recipes;
+  if (keep != Keep::kWhole) recipes.emplace(keep, pass.precision);
+  Operations ops;
+  ops.precision = pass.precision;
+  ops.recipes = recipes ? &*recipes : nullptr;
+  if (step.kind == Kind::kEmbed) return {embed(ops, input[0])};
+  Values output = step.tap || step.kind == Kind::kHead ? pooled(ops, input) : input;
+  if (step.kind == Kind::kHead)
+    return {vit::behind(ops, model_->projection, output[1]).to(torch::kFloat32)};
   if (pass.dropout) ops.dropout = [&](const torch::Tensor& x) { return dropped(x, step, pass); };
   const vit::Rotation rotation = model_->rotation(step.block, input[0].device());
   output[0] = model_->block(step.block).forward_part(ops, step.part, input[0], rotation);

@@ -10,6 +10,7 @@
 #include "common/torch/tensor.h"
 #include "extract/vit/vit.h"
 #include "train_temporal/models/dropout.h"
+#include "train_temporal/tune/recompute/tensor_recipes.h"
 
 namespace coldframe::tune {
 
@@ -37,7 +38,9 @@ class Chain {
   // The first step that has a trained parameter; size() where none has.
   std::size_t first_trained() const;
   const std::vector<torch::Tensor>& trained(std::size_t step) const { return trained_[step]; }
-  Values forward(std::size_t step, const Values& input, const Pass& pass) const;
+  // `keep`: what its graph keeps, where there is one.
+  Values forward(std::size_t step, const Values& input, const Pass& pass,
+                 Keep keep = Keep::kWhole) const;
 
  private:
   enum class Kind { kEmbed, kPart, kHead };
@@ -47,9 +50,10 @@ class Chain {
     std::size_t part = 0;
     bool tap = false;  // what enters the block is one of the layers
   };
-  torch::Tensor embed(const torch::Tensor& rows) const;
+  using Operations = Recomputing<RecordedOperations>;
+  torch::Tensor embed(Operations& ops, const torch::Tensor& rows) const;
   torch::Tensor dropped(const torch::Tensor& added, const Step& step, const Pass& pass) const;
-  torch::Tensor pooled(const torch::Tensor& tokens) const;
+  Values pooled(Operations& ops, const Values& input) const;
   static bool uses(const Step& step, const std::string& parameter);
   void find_trained();
 

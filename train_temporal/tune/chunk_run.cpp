@@ -65,20 +65,21 @@ void ChunkRun::backward(Values gradient) {
 
 void ChunkRun::run_forward(const Operation& operation) {
   const std::size_t step = operation.step;
-  if (operation.action == Action::kForwardWithGraph) return run_with_graph(step);
+  if (operation.action == Action::kForwardWithGraph) return run_with_graph(operation);
   const torch::NoGradGuard no_grad;
   values_[step + 1] = chain_.forward(first_ + step, values_[step], pass_);
   if (operation.action == Action::kForward) values_[step].clear();
 }
 
-void ChunkRun::run_with_graph(std::size_t step) {
+void ChunkRun::run_with_graph(const Operation& operation) {
+  const std::size_t step = operation.step;
   const torch::AutoGradMode with_graph(true);
   Values input;
   for (const torch::Tensor& value : values_[step]) {
     input.push_back(value.detach());
     input.back().set_requires_grad(step > 0);  // nothing before the first step is trained
   }
-  graphs_[step] = chain_.forward(first_ + step, input, pass_);
+  graphs_[step] = chain_.forward(first_ + step, input, pass_, operation.keep);
   values_[step] = std::move(input);
   for (const torch::Tensor& value : graphs_[step]) values_[step + 1].push_back(value.detach());
 }

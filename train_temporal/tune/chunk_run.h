@@ -31,7 +31,7 @@ class ChunkRun {
 
  private:
   void run_forward(const Operation& operation);
-  void run_with_graph(std::size_t step);
+  void run_with_graph(const Operation& operation);
   void run_backward(std::size_t step);
 
   const Chain& chain_;

@@ -12,7 +12,7 @@
 namespace coldframe::tune {
 namespace {
 
-// "mlp (2.1 GiB)": faster ones that do not fit, the smallest of each strategy.
+// "cheap (2.1 GiB)": faster ones that do not fit, the smallest of each strategy.
 std::string rejected(const std::vector<ConsideredWay>& considered) {
   std::vector<std::string> words;
   std::set<Strategy> named{considered.front().way.strategy};
@@ -91,7 +91,9 @@ const Schedule& RecomputePlanner::schedule(std::int64_t frames, std::size_t step
   const auto chain = std::span(cost.chain).first(steps);
   schedule = make_schedule(current_.strategy, chain, cost.input, current_.budget);
   // The rest of a chunk that ran out of memory may be too large for the search.
-  if (schedule.empty()) schedule = make_schedule(Strategy::kBlock, chain, cost.input);
+  if (schedule.empty())
+    schedule =
+        make_schedule(Strategy::kOptimal, chain, cost.input, least_memory(chain, cost.input));
   return schedule;
 }
 

@@ -66,14 +66,19 @@ def test_parameters_of_temporal_models_are_pytorchs(name, layers):
     assert cached["bytes"]["temporal"] > 4 * 16 * 20 * 2 * 192
 
 
-def test_strategies_trade_memory_for_time(small):
-    end = ways(small, 12)
-    none, mlp, sqrt, block = (end[name] for name in ("none", "mlp", "sqrt", "block"))
-    peaks = [way["bytes"]["peak"] for way in (none, mlp, sqrt, block)]
-    assert peaks == sorted(peaks, reverse=True)
-    work = [way["operations"] for way in (none, mlp, sqrt, block)]
+def test_less_memory_takes_more_time(small):
+    end = [way for way in small["ways"] if (way["blocks"], way["lora_rank"]) == (12, 0)]
+    none, cheap, *shares = [way for way in end if way["share"] or way["schedule"] in ("none", "cheap")]
+    assert [way["share"] for way in shares] == [2, 3, 5, 10]
+    vit = [way["bytes"]["activations"] for way in (none, cheap, *shares)]
+    assert vit[1] <= 0.64 * vit[0]
+    for way, bytes_ in zip(shares, vit[2:]):
+        assert bytes_ <= vit[0] / way["share"]
+    work = [way["operations"] / none["operations"] for way in (none, cheap, *shares)]
     assert work == sorted(work)
-    assert end["none, 1 frame at a time"]["bytes"]["peak"] < block["bytes"]["peak"]
+    assert work[1] <= 1.01 and work[2] <= 1.05 and work[3] <= 1.12
+    chunk = next(way for way in end if way["schedule"] == "cheap, 1 frame at a time")
+    assert chunk["bytes"]["peak"] < shares[-1]["bytes"]["peak"]
     assert 59e6 < none["bytes"]["activations"] / 320 < 70e6  # as hooks measure it in PyTorch
 
 
@@ -85,7 +90,7 @@ def test_the_answer_is_that_of_the_table(memory, code):
     answer = json.loads(coldframe(*words, "--json").stdout)["answer"]
     assert answer["fits"] == (code == 0)
     assert re.match(r"(Yes|Yes, by another schedule|No): end to end at 16 × 20 frames", done.stdout)
-    assert len(done.stdout.splitlines()) <= 25
+    assert len(done.stdout.splitlines()) <= 30
     limit = answer["memory"]
     for number, change in enumerate(answer["changes"]):
         assert change["way"]["bytes"]["peak"] <= limit
@@ -93,13 +98,13 @@ def test_the_answer_is_that_of_the_table(memory, code):
         assert told in done.stdout
     if answer["fits"]:
         assert answer["fastest"]["bytes"]["peak"] <= limit
-        assert (answer["everything_kept"]["bytes"]["peak"] <= limit) == (answer["changes"] == [])
+        assert (answer["each_step_once"]["bytes"]["peak"] <= limit) == (answer["changes"] == [])
 
 
 def test_all_ways_stand_behind_an_option():
     few, all_ways = (coldframe("plan", "vit_small_patch16_224", *words).stdout for words in ([], ["--all"]))
     assert len(few.splitlines()) <= 25 and "The most exams of 20 frames in a step on a card" in all_ways
-    assert "last block" in few and "none = mlp = sqrt = block = optimal" in all_ways  # one row, since all are the same
+    assert "last block" in few and "in 1/10" in few and "optimal" in all_ways
     assert "19.7 GiB" in few and " 20181 " in all_ways and all("chunks of N frames" in text for text in (few, all_ways))
 
 
@@ -125,13 +130,13 @@ def test_weights_that_show_no_image_size(tmp_path):
     assert plan(weights)["image_size"] == [192, 192]
 
 
-def test_memory_for_exactly_the_plain_way_is_enough(small):
-    peak = ways(small, 12)["none"]["bytes"]["peak"]
+def test_memory_for_exactly_the_cheap_way_is_enough(small):
+    peak = ways(small, 12)["cheap"]["bytes"]["peak"]
     for memory in (peak, peak + 2**20):
         answer = plan("vit_small_patch16_224", "--memory", f"{memory}B")["answer"]
-        assert answer["fastest"]["schedule"] == "none" and answer["changes"] == []
+        assert answer["fastest"]["schedule"] == "cheap" and answer["changes"] == []
     answer = plan("vit_small_patch16_224", "--memory", f"{peak - 1}B")["answer"]
-    assert answer["fastest"]["schedule"] != "none" and answer["changes"][0]["way"] == answer["fastest"]
+    assert answer["fastest"]["schedule"] != "cheap" and answer["changes"][0]["way"] == answer["fastest"]
 
 
 def test_changes_name_options_of_train():
@@ -156,7 +161,7 @@ def test_the_most_exams_are_counted_to_the_end():
 
 def test_what_is_measured_is_as_planned(tmp_path):
     page = tmp_path / "plan.html"
-    report = plan(TINY, "--measure", "--measure-frames", "2", "--tune-blocks", "2", "--html", page)
+    report = plan(TINY, "--measure", "--measure-frames", "2", "--measure-rounds", "1", "--tune-blocks", "2", "--html", page)
     for peak in report["measured"]["peaks"]:
         assert peak["predicted"] / peak["measured"] == pytest.approx(1.01, abs=0.04), peak
     assert [step["step"] for step in report["measured"]["steps"]] == [

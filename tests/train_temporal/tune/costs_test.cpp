@@ -70,8 +70,9 @@ double ratio(double predicted, double measured) {
 
 // All that is live while a step runs backward, with or without a gradient of its input, relative
 // to what is measured.
-double whole(const StepCost& step) {
-  return static_cast<double>(2 * step.output + step.saved + step.backward_extra);
+double whole(const StepCost& step, Keep keep) {
+  const GraphCost& graph = step.graph(keep);
+  return static_cast<double>(2 * step.output + graph.saved + graph.backward_extra);
 }
 
 TEST(Costs, EveryStepTakesWhatItIsPredictedToTake) {
@@ -90,15 +91,41 @@ TEST(Costs, EveryStepTakesWhatItIsPredictedToTake) {
           const StepCost &a = predicted[i], &b = measured[i];
           SCOPED_TRACE(concat(model.name, half ? " bf16 " : " fp32 ", names[i]));
           EXPECT_EQ(a.output, b.output);
-          EXPECT_NEAR(ratio(a.output + a.saved, b.output + b.saved), 1, most);
           EXPECT_NEAR(ratio(a.output + a.forward_extra, b.output + b.forward_extra), 1, most);
-          EXPECT_NEAR(ratio(a.output + a.saved + a.graph_extra, b.output + b.saved + b.graph_extra),
-                      1, most);
-          EXPECT_NEAR(ratio(whole(a), whole(b)), 1, most)
-              << a.backward_extra << " " << b.backward_extra;
+          for (const auto& [word, keep] : kKeepWords) {
+            const GraphCost &c = a.graph(keep), &d = b.graph(keep);
+            SCOPED_TRACE(word);
+            EXPECT_NEAR(ratio(a.output + c.saved, b.output + d.saved), 1, most);
+            EXPECT_NEAR(
+                ratio(a.output + c.saved + c.graph_extra, b.output + d.saved + d.graph_extra), 1,
+                most);
+            EXPECT_NEAR(ratio(whole(a, keep), whole(b, keep)), 1, most)
+                << c.backward_extra << " " << d.backward_extra;
+          }
         }
       }
     }
+  }
+}
+
+double kept(const ChunkCost& cost, Keep keep) {
+  double bytes = 0;
+  for (const StepCost& step : cost.chain)
+    bytes += static_cast<double>(step.output + step.graph(keep).saved);
+  return bytes;
+}
+
+// Of 15 token-widths that a block of a ViT-S keeps, 9 are dear to compute, and 2 without qkv and
+// fc1.
+TEST(Costs, GraphsKeepWhatIsDear) {
+  const ChunkCost cost = chunk_cost(shape_of(kModels[0], false), 16);
+  const double whole = kept(cost, Keep::kWhole);
+  EXPECT_LE(kept(cost, Keep::kCheap), 0.64 * whole);
+  EXPECT_LE(kept(cost, Keep::kLean), 0.24 * whole);
+  for (const StepCost& step : cost.chain) {
+    EXPECT_LE(step.graph(Keep::kCheap).backward, 1.05 * step.graph(Keep::kWhole).backward);
+    EXPECT_LE(step.graph(Keep::kLean).backward,
+              1.02 * (step.graph(Keep::kWhole).backward + step.forward));
   }
 }
 
@@ -108,11 +135,10 @@ struct Planned {
   double budget;  // of kOptimal: from the least (0) to that of none (1)
 };
 constexpr Planned kPlanned[] = {{"none", Strategy::kNone, 0},
-                                {"block", Strategy::kBlock, 0},
-                                {"sqrt", Strategy::kSqrt, 0},
-                                {"mlp", Strategy::kMlp, 0},
+                                {"cheap", Strategy::kCheap, 0},
                                 {"optimal 0", Strategy::kOptimal, 0},
                                 {"optimal 0.2", Strategy::kOptimal, 0.2},
+                                {"optimal 0.4", Strategy::kOptimal, 0.4},
                                 {"optimal 0.6", Strategy::kOptimal, 0.6}};
 
 TEST(Costs, PeaksOfSchedulesAreAsPredicted) {
@@ -146,7 +172,7 @@ TEST(Costs, PeaksOfSchedulesAreAsPredicted) {
       }
     }
   }
-  EXPECT_GE(table.size(), 61);
+  EXPECT_EQ(table.size(), 61);
   write_table(table, std::cout);
 }
 

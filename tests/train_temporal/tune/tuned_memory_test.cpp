@@ -130,10 +130,8 @@ TEST_F(TunedMemory, TheEndOfAllWaysNamesTheLastOne) {
     StepTask found;
     found.frames = frames;
     found.cost = [](std::int64_t) {
-      StepCost step;
-      step.output = step.saved = 1000;
-      step.forward = step.backward = 1;
-      return ChunkCost{{step}, 0};
+      const GraphCost graph{1000, 0, 0, 1};
+      return ChunkCost{{StepCost{1000, 0, 1, {graph, graph, graph}}}, 0};
     };
     return found;
   };

@@ -72,15 +72,19 @@ class StepMeter {
 
   StepCost measure(const ChainStep& step, bool input_needs_gradient) const {
     StepCost cost;
-    run(step, input_needs_gradient, false, cost);
-    run(step, input_needs_gradient, true, cost);
+    run(step, input_needs_gradient, nullptr, Keep::kWhole, cost);
+    for (const Keep keep : kKeeps) run(step, input_needs_gradient, &cost.graph(keep), keep, cost);
     return cost;
   }
 
  private:
-  void run(const ChainStep& step, bool input_needs_gradient, bool graph, StepCost& cost) const {
-    Tape tape(graph, shape_.half, shape_.cuda ? 512 : 1);
-    OutlineOperations ops(tape, shape_, frames_);
+  using Operations = Recomputing<OutlineOperations>;
+
+  // With a graph where there is one.
+  void run(const ChainStep& step, bool input_needs_gradient, GraphCost* graph, Keep keep,
+           StepCost& cost) const {
+    Tape tape(graph != nullptr, shape_.half, shape_.cuda ? 512 : 1);
+    Operations ops(tape, shape_, frames_, keep);
     Outline x = step.kind == ChainStep::kEmbed
                     ? Outline{}
                     : tape.tensor(frames_ * static_cast<std::uint64_t>(shape_.tokens() *
@@ -99,19 +103,19 @@ class StepMeter {
       cost.forward = tape.forward_work();
       return;
     }
-    cost.saved = live - before - output;
-    cost.graph_extra = peak - live;
+    graph->saved = live - before - output;
+    graph->graph_extra = peak - live;
     const Outline gradient = tape.tensor(result.elements, result.width);
     tape.restart_peak();
     if (result.node) tape.backward(result, gradient);
     const std::uint64_t beside = tape.ledger().peak - live - gradient.bytes();
     const std::uint64_t input_gradient = input_needs_gradient ? x.bytes() : 0;
-    cost.backward_extra = beside - std::min(beside, input_gradient);
-    cost.backward = tape.backward_work();
+    graph->backward_extra = beside - std::min(beside, input_gradient);
+    graph->backward = tape.backward_work();
   }
 
   // Levels of pixels are looked up channel by channel and put side by side.
-  Outline embed(Tape& tape, OutlineOperations& ops) const {
+  Outline embed(Tape& tape, Operations& ops) const {
     const std::uint64_t values = frames_ * unsigned_of(shape_.image_size.pixels());
     std::vector<Outline> channels;
     for (int channel = 0; channel < 3; ++channel) {
@@ -122,12 +126,11 @@ class StepMeter {
     return model_->embed(ops, tape.run({{}, 3 * values, 4}));
   }
 
-  Outline pooled(Tape& tape, OutlineOperations& ops, const Outline& tokens) const {
+  Outline pooled(Tape& tape, Operations& ops, const Outline& tokens) const {
     return tape.cast(model_->pooled(ops, tokens, shape_.features.pooling), 4);
   }
 
-  Outline run_step(Tape& tape, OutlineOperations& ops, const ChainStep& step,
-                   const Outline& x) const {
+  Outline run_step(Tape& tape, Operations& ops, const ChainStep& step, const Outline& x) const {
     if (step.kind == ChainStep::kEmbed) return embed(tape, ops);
     if (step.kind == ChainStep::kPart)
       return model_->block(0).forward_part(ops, step.part, x,

@@ -59,9 +59,11 @@ bool bfloat16_products_have_buffers() {
   return has;
 }
 
-OutlineOperations::OutlineOperations(Tape& tape, const ChainShape& shape, std::uint64_t frames)
+OutlineOperations::OutlineOperations(Tape& tape, const ChainShape& shape, std::uint64_t frames,
+                                     Keep keep)
     : tape_(tape),
       shape_(shape),
+      keep_(keep),
       frames_(frames),
       tokens_(count(shape.tokens())),
       prefix_(count(shape.architecture.prefix_tokens())),
@@ -79,17 +81,25 @@ Outline OutlineOperations::parameter(const torch::Tensor& tensor) {
   return tape_.weight(count(tensor.numel()), tensor.requires_grad());
 }
 
-Outline OutlineOperations::linear(const Outline& x, const torch::Tensor& weight,
-                                  const torch::Tensor&) {
-  const std::uint64_t out = count(weight.size(0));
-  return product(x, count(weight.numel()) / out, out, weight.requires_grad());
+bool OutlineOperations::may_drop(Again kind, const std::vector<Outline>& inputs,
+                                 const Outline& result) const {
+  const auto shares = [&](const Outline& x) { return x.memory == result.memory; };
+  const auto follows = [](const Outline& x) { return x.memory && x.memory->recipe; };
+  if (!result.memory || std::ranges::any_of(inputs, shares)) return false;
+  if (kind == Again::kFollows) return std::ranges::all_of(inputs, follows);
+  return kind == Again::kPointwise ? keep_ != Keep::kWhole : keep_ == Keep::kLean;
 }
 
-Outline OutlineOperations::product(const Outline& x, std::uint64_t in, std::uint64_t out,
-                                   bool trained) {
-  const std::uint64_t width = tape_.half() ? 2 : 4, rows = x.elements / in;
-  const Outline factors = tape_.cast(tape_.weight(in * out, trained), width);
-  const Outline input = tape_.cast(x, width);
+Outline OutlineOperations::linear(const Outline& x, const torch::Tensor& weight,
+                                  const torch::Tensor& bias) {
+  return product(cast(x), cast(parameter(weight)), weight, bias);
+}
+
+Outline OutlineOperations::product(const Outline& input, const Outline& factors,
+                                   const torch::Tensor& weight, const torch::Tensor&) {
+  const bool trained = weight.requires_grad();
+  const std::uint64_t out = count(weight.size(0)), in = count(weight.numel()) / out;
+  const std::uint64_t width = tape_.half() ? 2 : 4, rows = input.elements / in;
   Operator op{{input, factors}, rows * out, width};
   if (trained) op.saved.push_back(input);
   if (input.node) op.saved.push_back(factors);

@@ -6,6 +6,8 @@
 #include "extract/vit/vit.h"
 #include "train_temporal/tune/costs/costs.h"
 #include "train_temporal/tune/costs/tape.h"
+#include "train_temporal/tune/recompute/recomputing.h"
+#include "train_temporal/tune/schedule/schedule.h"
 
 namespace coldframe::tune {
 
@@ -15,7 +17,22 @@ class OutlineOperations {
   using Rotation = bool;  // is there one
   using Sizes = std::vector<std::int64_t>;
 
-  OutlineOperations(Tape& tape, const ChainShape& shape, std::uint64_t frames);
+  OutlineOperations(Tape& tape, const ChainShape& shape, std::uint64_t frames, Keep keep);
+
+  Outline cast(const Outline& x) { return tape_.cast(x, tape_.half() ? 2 : x.width); }
+  // Weights and their casts have `weight`'s shape.
+  Outline product(const Outline& x, const Outline& factors, const torch::Tensor& weight,
+                  const torch::Tensor& bias);
+  bool is_parameter(const Outline& x) const { return !x.memory; }
+  template <class Compute>
+  Outline again(Again kind, const std::vector<Outline>& inputs, const Compute& compute) {
+    const Outline result = compute(*this, inputs);
+    if (may_drop(kind, inputs, result))
+      tape_.may_drop(result, inputs, [this, compute](const std::vector<Outline>& values) {
+        return compute(*this, values);
+      });
+    return result;
+  }
 
   Outline linear(const Outline& x, const torch::Tensor& weight, const torch::Tensor& bias);
   Outline norm(const Outline& x, const vit::NormImpl& layer);
@@ -48,11 +65,12 @@ class OutlineOperations {
 
  private:
   Operator elementwise(const std::vector<Outline>& inputs, std::uint64_t width) const;
-  Outline product(const Outline& x, std::uint64_t in, std::uint64_t out, bool trained);
+  bool may_drop(Again kind, const std::vector<Outline>& inputs, const Outline& result) const;
   Operator normed(const Outline& x, const vit::NormImpl& layer);
 
   Tape& tape_;
   const ChainShape& shape_;
+  Keep keep_;
   std::uint64_t frames_, tokens_, prefix_, width_, threads_;
 };
 

@@ -21,6 +21,32 @@ Memory::~Memory() {
   ledger_.live -= bytes_;
 }
 
+// What a node keeps of a tensor.
+class Saved {
+ public:
+  explicit Saved(std::shared_ptr<Memory> memory) : memory_(std::move(memory)) {
+    if (memory_ && memory_->recipe) use(memory_->recipe);
+  }
+  ~Saved() {
+    if (recipe_) recipe_->give_up();
+  }
+  Saved(Saved&& other) noexcept
+      : memory_(std::move(other.memory_)), recipe_(std::move(other.recipe_)) {}
+  Saved& operator=(Saved&&) = delete;
+
+  bool is_in(const std::shared_ptr<Memory>& memory) const { return memory_ == memory; }
+  void use(const std::shared_ptr<MemoryRecipe>& recipe) {
+    recipe_ = recipe;
+    recipe_->wait();
+    memory_.reset();
+  }
+  std::shared_ptr<Memory> value() const { return recipe_ ? recipe_->value() : memory_; }
+
+ private:
+  std::shared_ptr<Memory> memory_;
+  std::shared_ptr<MemoryRecipe> recipe_;
+};
+
 // An operator in the graph, or a leaf.
 struct Node {
   struct Edge {
@@ -31,7 +57,7 @@ struct Node {
   std::uint64_t age = 0;
   std::size_t results = 1;
   std::vector<Edge> next;
-  std::vector<std::shared_ptr<Memory>> saved;
+  std::vector<Saved> saved;
   std::uint64_t temporary = 0;
   bool passes_gradient = false, is_leaf = false;
   double work = 0;  // for each input's gradient
@@ -75,9 +101,9 @@ Outline Tape::run(const Operator& op) {
   forward_work_ += op.work;
   result.node = node_for(op.inputs);
   if (!result.node) return result;
-  for (const Outline& each : op.saved) result.node->saved.push_back(each.memory);
-  if (op.saves_result) result.node->saved.push_back(result.memory);
-  result.node->saved.push_back(std::move(extra));
+  for (const Outline& each : op.saved) result.node->saved.emplace_back(each.memory);
+  if (op.saves_result) result.node->saved.emplace_back(result.memory);
+  result.node->saved.emplace_back(std::move(extra));
   result.node->temporary = op.backward_temporary;
   result.node->passes_gradient = op.passes_gradient;
   result.node->work = op.work;
@@ -100,7 +126,36 @@ Outline Tape::cast(const Outline& x, std::uint64_t width) {
   return run({{x}, x.elements, width});
 }
 
+void Tape::may_drop(const Outline& result, const std::vector<Outline>& inputs,
+                    const Compute& compute) {
+  std::vector<Outline> kept = inputs;
+  for (Outline& each : kept) each.node = nullptr;
+  std::vector<std::shared_ptr<MemoryRecipe>> recipes;
+  for (Outline& each : kept) {
+    recipes.push_back(each.memory ? each.memory->recipe : nullptr);
+    if (recipes.back()) each.memory = nullptr;
+  }
+  const auto recipe = std::make_shared<MemoryRecipe>([this, kept, recipes, compute] {
+    std::vector<Outline> values = kept;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (recipes[i]) values[i].memory = recipes[i]->value();
+    const bool graph = std::exchange(graph_, false);
+    const double work = forward_work_;
+    const Outline found = compute(values);
+    backward_work_ += forward_work_ - work;
+    forward_work_ = work;
+    graph_ = graph;
+    return found.memory;
+  });
+  if (result.node)
+    for (Saved& each : result.node->saved)
+      if (each.is_in(result.memory)) each.use(recipe);
+  result.memory->recipe = recipe;
+}
+
 Tape::Gradients Tape::gradients_of(const Node& node, const Gradients& incoming) {
+  std::vector<std::shared_ptr<Memory>> values;
+  for (const Saved& each : node.saved) values.push_back(each.value());
   const Memory temporary(ledger_, node.temporary);
   Gradients found;
   for (const Node::Edge& edge : node.next) {

@@ -12,6 +12,8 @@
 #include <memory>
 #include <vector>
 
+#include "train_temporal/tune/recompute/recipe.h"
+
 namespace coldframe::tune {
 
 // Counts live bytes, rounded up as the device's allocator does.
@@ -22,6 +24,9 @@ struct Ledger {
   void take(std::uint64_t bytes);
 };
 
+class Memory;
+using MemoryRecipe = Recipe<std::shared_ptr<Memory>>;
+
 // A tensor's memory; tensors that share it, share it.
 class Memory {
  public:
@@ -29,6 +34,8 @@ class Memory {
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
+
+  std::shared_ptr<MemoryRecipe> recipe{};  // nodes that save what lies here keep this instead
 
  private:
   Ledger& ledger_;
@@ -88,13 +95,17 @@ class Tape {
   // Gives x in that width, by autocast or .to(): itself where it has that already.
   Outline cast(const Outline& x, std::uint64_t width);
 
+  // What `result` is in may be dropped: `compute(values)` is a tensor like it, of the values of
+  // `inputs`.
+  using Compute = std::function<Outline(const std::vector<Outline>&)>;
+  void may_drop(const Outline& result, const std::vector<Outline>& inputs, const Compute& compute);
+
   // Takes `gradient` through the graph to the leaves, whose gradients all live until the end. What
   // the graph saved is freed on the way.
   void backward(const Outline& result, const Outline& gradient);
   void restart_peak() { ledger_.peak = ledger_.live; }
 
  private:
-  friend class Memory;
   using Gradients = std::vector<Outline>;
 
   std::shared_ptr<Node> node_for(const std::vector<Outline>& inputs);

@@ -1,6 +1,7 @@
 #include "train_temporal/tune/schedule/choose.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "common/text/text.h"
@@ -9,6 +10,9 @@ namespace coldframe::tune {
 namespace {
 
 constexpr std::uint64_t kAnyBudget = std::numeric_limits<std::uint64_t>::max() / 2;
+
+// What a step needs beside what it keeps is small for chunks of so small a part of the frames.
+constexpr std::int64_t kParts = 8;
 
 // One chunk that goes one way.
 struct ChunkUse {
@@ -108,6 +112,21 @@ class Chunks {
     return low;
   }
 
+  // Follows the optimal schedule within the most bytes of a chunk with which all can be kept, and
+  // returns these; 0: there is none.
+  std::uint64_t follow_all_kept(std::uint64_t most) {
+    follow(Strategy::kCheap, 0);
+    const std::uint64_t inside = most - std::min(most, outside_);
+    const auto count = static_cast<std::uint64_t>(count_);
+    const std::uint64_t beside_kept = full_use_.peak() - full_use_.kept;  // while a chunk runs
+    std::uint64_t budget = (inside + (count - 1) * beside_kept) / count;
+    for (int attempt = 0; attempt < 4 && follow(Strategy::kOptimal, budget); ++attempt) {
+      if (use(count_).peak <= most) return budget;
+      budget -= budget / 32;
+    }
+    return 0;
+  }
+
  private:
   std::int64_t size_, count_, last_frames_;
   ChunkCost full_, last_;
@@ -149,18 +168,28 @@ std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t bud
   const std::vector<std::int64_t> all_sizes = sizes(task);
   for (const std::int64_t size : all_sizes) {
     Chunks chunks(task, size);
+    const bool is_part = size == std::int64_t(std::bit_floor(std::uint64_t(task.frames / kParts)));
+    bool all_kept = false;
     for (const auto& [word, each] : kStrategies) {
-      if (strategy && each != *strategy) continue;
+      // To keep what is cheap to compute again gains nothing: `none` goes only where it is asked
+      // for.
+      if (strategy ? each != *strategy : each == Strategy::kNone) continue;
       Way way{each, size, 0, 0};
-      if (each == Strategy::kOptimal) {
-        // Only the programme's largest chunk pays, or the smallest where nothing else fits.
-        if (size != all_sizes.front() && size != all_sizes.back() && !strategy) continue;
-        way.budget = most - std::min(most, chunks.outside());
+      if (each == Strategy::kOptimal) way.budget = most - std::min(most, chunks.outside());
+      if (each == Strategy::kOptimal && !strategy) {
+        // The search takes time. It pays for all frames at once, for parts that are all kept, and
+        // for the smallest chunk where nothing else fits.
+        const bool at_once = size == all_sizes.front();
+        const bool last =
+            size == all_sizes.back() && std::ranges::none_of(found, &ConsideredWay::fits);
+        if (all_kept || !(at_once || is_part || last)) continue;
+        if (is_part && !last && (way.budget = chunks.follow_all_kept(most)) == 0) continue;
       }
       if (!chunks.follow(each, way.budget)) continue;
       way.kept = chunks.most_kept(most);
       const Use use = chunks.use(way.kept);
       found.push_back({way, use, use.peak <= most});
+      all_kept = use.peak <= most && way.kept == chunks.count();
     }
   }
   std::ranges::stable_sort(found, [](const ConsideredWay& a, const ConsideredWay& b) {

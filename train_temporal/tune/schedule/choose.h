@@ -18,15 +18,14 @@ namespace coldframe::tune {
 // backward operation in the first pass, and go on from there in the second, which goes from the
 // last chunk to the first.
 struct Way {
-  Strategy strategy = Strategy::kNone;  // of each chunk
-  std::int64_t chunk = 0;               // frames at a time; the last chunk may have fewer
-  std::int64_t kept = 0;                // chunks
-  std::uint64_t budget = 0;             // of kOptimal's schedule of one chunk
+  Strategy strategy = Strategy::kCheap;  // of each chunk
+  std::int64_t chunk = 0;                // frames at a time; the last chunk may have fewer
+  std::int64_t kept = 0;                 // chunks
+  std::uint64_t budget = 0;              // of kOptimal's schedule of one chunk
 
   bool operator==(const Way&) const = default;
 };
-std::string to_string(
-    const Way& way);  // "block, 16 frames at a time, the last 2 of 20 chunks kept"
+std::string to_string(const Way& way);  // "cheap, 16 frames at a time, 2 chunks kept"
 
 // The trained steps of one chunk.
 struct ChunkCost {
@@ -52,8 +51,9 @@ struct ConsideredWay {
 
 // A step takes this that goes this way, fixed bytes, features and head included.
 Use use_of(const Way& way, const StepTask& task);
-// The ways that are worth a thought, of one strategy or (nothing given) of all: those that fit, the
-// fastest first, then the others, the smallest first. Budget 0: any.
+// The ways that are worth a thought, of one strategy or (nothing given) of kCheap and, where it
+// does not fit with all frames at once, kOptimal: those that fit, the fastest first, then the
+// others, the smallest first. Budget 0: any.
 std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t budget,
                                          std::optional<Strategy> strategy = {});
 

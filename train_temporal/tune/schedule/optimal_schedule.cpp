@@ -17,13 +17,15 @@ class Needs {
   Needs(std::span<const StepCost> chain) : chain_(chain) {}
 
   // Running s with its graph needs this: forward, and later backward.
-  std::uint64_t with_graph(std::size_t s, std::size_t t) const {
-    const StepCost& cost = chain_[s];
-    const std::uint64_t graph = cost.output + cost.saved;
-    return std::max(gradient(t) + graph + cost.graph_extra,
-                    input_gradient(s) + cost.output + graph + cost.backward_extra);
+  std::uint64_t with_graph(std::size_t s, std::size_t t, Keep keep) const {
+    const GraphCost& cost = chain_[s].graph(keep);
+    const std::uint64_t all = graph(s, keep);
+    return std::max(gradient(t) + all + cost.graph_extra,
+                    input_gradient(s) + chain_[s].output + all + cost.backward_extra);
   }
-  std::uint64_t graph(std::size_t s) const { return chain_[s].output + chain_[s].saved; }
+  std::uint64_t graph(std::size_t s, Keep keep) const {
+    return chain_[s].output + chain_[s].graph(keep).saved;
+  }
   // Running step j without a graph needs this on the way from s, whose input stays.
   std::uint64_t without_graph(std::size_t s, std::size_t j, std::size_t t) const {
     return gradient(t) + (j > s ? input(j) : 0) + chain_[j].output + chain_[j].forward_extra;
@@ -37,10 +39,15 @@ class Needs {
   std::span<const StepCost> chain_;
 };
 
-// Runs s to j, or s with its graph when j is t.
-void append_split(Schedule& schedule, std::size_t s, std::size_t j, std::size_t t) {
-  if (j == t) return schedule.push_back({Action::kForwardWithGraph, s});
-  for (std::size_t i = s; i <= j; ++i)
+// What goes first on the way from step s to step t.
+struct Choice {
+  std::size_t last;          // of the steps that run without a graph before an input stays;
+  Keep keep = Keep::kWhole;  // t: none, s runs with its graph, which keeps so much
+};
+
+void append_choice(Schedule& schedule, std::size_t s, std::size_t t, const Choice& choice) {
+  if (choice.last == t) return schedule.push_back({Action::kForwardWithGraph, s, choice.keep});
+  for (std::size_t i = s; i <= choice.last; ++i)
     schedule.push_back({i == s ? Action::kForwardKeepInput : Action::kForward, i});
 }
 
@@ -73,13 +80,23 @@ class Programme {
     return times_.data() + (t * (t + 1) / 2 + s) * (slots_ + 1);
   }
 
+  double own_time(std::size_t s, Keep keep) const {
+    return chain_[s].forward + chain_[s].graph(keep).backward;
+  }
+  std::size_t graph_slots(std::size_t s, std::size_t t, Keep keep) const {
+    return s < t ? slots_of(needs_.graph(s, keep)) : 0;
+  }
+
   void fill(std::size_t s, std::size_t t) {
     double* best = row(s, t);
-    const double own = chain_[s].forward + chain_[s].backward;
-    const std::size_t graph = s < t ? slots_of(needs_.graph(s)) : 0;
     const double* rest = s < t ? row(s + 1, t) : nullptr;
-    for (std::size_t m = std::max(slots_of(needs_.with_graph(s, t)), graph); m <= slots_; ++m)
-      best[m] = own + (rest ? rest[m - graph] : 0);
+    for (const Keep keep : kKeeps) {
+      const double own = own_time(s, keep);
+      const std::size_t graph = graph_slots(s, t, keep);
+      for (std::size_t m = std::max(slots_of(needs_.with_graph(s, t, keep)), graph); m <= slots_;
+           ++m)
+        best[m] = std::min(best[m], own + (rest ? rest[m - graph] : 0));
+    }
     std::uint64_t peak = 0;
     double forward = 0;
     for (std::size_t j = s; j < t; ++j) {  // the input of j + 1 stays
@@ -92,20 +109,26 @@ class Programme {
     }
   }
 
-  // Follows the choices that gave row(s, t)[m]: the same sums in the same order are equal.
+  // Follows the choices that gave row(s, t)[m].
   void append(Schedule& schedule, std::size_t s, std::size_t t, std::size_t m) {
-    const std::size_t j = split(s, t, m);
-    append_split(schedule, s, j, t);
-    if (j == t) {
-      if (s < t) append(schedule, s + 1, t, m - slots_of(needs_.graph(s)));
-      return schedule.push_back({Action::kBackward, s});
+    const Choice choice = choice_of(s, t, m);
+    append_choice(schedule, s, t, choice);
+    if (choice.last == t) {
+      if (s < t) append(schedule, s + 1, t, m - graph_slots(s, t, choice.keep));
+      return schedule.push_back({Action::kBackward, s, choice.keep});
     }
-    append(schedule, j + 1, t, m - slots_of(needs_.input(j + 1)));
-    append(schedule, s, j, m);
+    append(schedule, choice.last + 1, t, m - slots_of(needs_.input(choice.last + 1)));
+    append(schedule, s, choice.last, m);
   }
 
-  // The last step that runs without a graph before an input stays; t: s runs with its graph.
-  std::size_t split(std::size_t s, std::size_t t, std::size_t m) {
+  // The same sums in the same order as in fill() are equal.
+  Choice choice_of(std::size_t s, std::size_t t, std::size_t m) {
+    const double time = row(s, t)[m];
+    for (const Keep keep : kKeeps) {
+      const std::size_t graph = graph_slots(s, t, keep);
+      if (m < std::max(slots_of(needs_.with_graph(s, t, keep)), graph)) continue;
+      if (own_time(s, keep) + (s < t ? row(s + 1, t)[m - graph] : 0) == time) return {t, keep};
+    }
     std::uint64_t peak = 0;
     double forward = 0;
     for (std::size_t j = s; j < t; ++j) {
@@ -113,9 +136,9 @@ class Programme {
       forward += chain_[j].forward;
       const std::size_t kept = slots_of(needs_.input(j + 1));
       if (m < std::max(slots_of(peak), kept)) continue;
-      if (forward + row(j + 1, t)[m - kept] + row(s, j)[m] == row(s, t)[m]) return j;
+      if (forward + row(j + 1, t)[m - kept] + row(s, j)[m] == time) return {j};
     }
-    return t;
+    return {t};
   }
 
   std::span<const StepCost> chain_;
@@ -144,27 +167,34 @@ class Least {
  private:
   struct Part {
     std::uint64_t bytes;
-    std::size_t split;  // the last step that runs without a graph; t: s runs with its graph
+    Choice choice;
   };
 
   void fill(std::size_t s, std::size_t t) {
-    Part best{needs_.with_graph(s, t), t};
-    if (s < t) best.bytes = std::max(best.bytes, needs_.graph(s) + part(s + 1, t).bytes);
+    Part best{std::numeric_limits<std::uint64_t>::max(), {t}};
+    for (const Keep keep : kKeeps) {
+      const std::uint64_t rest = s < t ? needs_.graph(s, keep) + part(s + 1, t).bytes : 0;
+      const std::uint64_t bytes = std::max(needs_.with_graph(s, t, keep), rest);
+      if (bytes < best.bytes) best = {bytes, {t, keep}};
+    }
     std::uint64_t peak = 0;
     for (std::size_t j = s; j < t; ++j) {
       peak = std::max(peak, needs_.without_graph(s, j, t));
       const std::uint64_t bytes =
           std::max({peak, needs_.input(j + 1) + part(j + 1, t).bytes, part(s, j).bytes});
-      if (bytes < best.bytes) best = {bytes, j};
+      if (bytes < best.bytes) best = {bytes, {j}};
     }
     parts_[s * steps_ + t] = best;
   }
   void append(Schedule& schedule, std::size_t s, std::size_t t) const {
-    const std::size_t j = part(s, t).split;
-    append_split(schedule, s, j, t);
-    if (s < t) append(schedule, j == t ? s + 1 : j + 1, t);
-    if (j == t) return schedule.push_back({Action::kBackward, s});
-    append(schedule, s, j);
+    const Choice& choice = part(s, t).choice;
+    append_choice(schedule, s, t, choice);
+    if (choice.last < t) {
+      append(schedule, choice.last + 1, t);
+      return append(schedule, s, choice.last);
+    }
+    if (s < t) append(schedule, s + 1, t);
+    schedule.push_back({Action::kBackward, s, choice.keep});
   }
   const Part& part(std::size_t s, std::size_t t) const { return parts_[s * steps_ + t]; }
 

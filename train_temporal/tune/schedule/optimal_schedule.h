@@ -1,5 +1,7 @@
 // The dynamic programme of rotor for heterogeneous chains (Beaumont, Eyraud-Dubois, Herrmann, Joly,
-// Shilova, "Optimal checkpointing for heterogeneous chains", arXiv:1911.13214, theorem 1).
+// Shilova, "Optimal checkpointing for heterogeneous chains", arXiv:1911.13214, theorem 1), with a
+// choice at each step of how much its graph keeps, as in Rockmate (Zhao et al. 2023,
+// arXiv:2307.01236).
 #pragma once
 
 #include "train_temporal/tune/schedule/schedule.h"

@@ -4,8 +4,10 @@
 // pooling. Plain C++ over numbers: an executor follows a schedule, a plan simulates it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -13,16 +15,35 @@
 
 namespace coldframe::tune {
 
+// What the graph of a step keeps for its way back.
+enum class Keep {
+  kWhole,  // all that operators save
+  kCheap,  // what is pointwise is computed again: norms, activations, casts
+  kLean    // so are the products that give as many values as they take: qkv, fc1
+};
+inline constexpr Keep kKeeps[] = {Keep::kWhole, Keep::kCheap, Keep::kLean};
+inline const WordTable<Keep> kKeepWords{
+    {"whole", Keep::kWhole}, {"cheap", Keep::kCheap}, {"lean", Keep::kLean}};
+
+// Of a step whose graph keeps so much.
+struct GraphCost {
+  std::uint64_t saved = 0;        // stays for the backward pass, beside input and output
+  std::uint64_t graph_extra = 0;  // beyond input, output and saved, while it runs forward
+  std::uint64_t backward_extra =
+      0;                // beyond input, output, saved and both gradients, on its way back
+  double backward = 0;  // seconds, or any unit; with what is computed again
+};
+
 // Bytes as an allocator counts them, of one chunk of frames. An output and its gradient are equally
 // large. The input of a step is the output of the one before; of the first one it is given.
 struct StepCost {
   std::uint64_t output = 0;
-  std::uint64_t saved = 0;          // stays for the backward pass, beside input and output
   std::uint64_t forward_extra = 0;  // beyond input and output, while it runs without a graph
-  std::uint64_t graph_extra = 0;    // beyond input, output and saved, while it runs with one
-  std::uint64_t backward_extra =
-      0;  // beyond input, output, saved and both gradients, on its way back
-  double forward = 0, backward = 0;  // seconds, or any unit
+  double forward = 0;
+  std::array<GraphCost, std::size(kKeeps)> graphs{};
+
+  const GraphCost& graph(Keep keep) const { return graphs[static_cast<std::size_t>(keep)]; }
+  GraphCost& graph(Keep keep) { return graphs[static_cast<std::size_t>(keep)]; }
 };
 
 // The operations of Beaumont et al. (arXiv:1911.13214, table 1): F∅, Fck, Fall and B.
@@ -40,23 +61,19 @@ inline const WordTable<Action> kActions{{"forward", Action::kForward},
 struct Operation {
   Action action;
   std::size_t step;
+  Keep keep = Keep::kWhole;  // of a graph, forward and backward
 
   bool operator==(const Operation&) const = default;
 };
 using Schedule = std::vector<Operation>;
 
 enum class Strategy {
-  kNone,   // every graph stays
-  kBlock,  // the inputs of blocks stay, and every block but the last runs twice
-  kSqrt,   // the same with groups of √n of n blocks
-  kMlp,    // the graphs of attention stay, every MLP half but the last runs twice
-  kOptimal
+  kNone,    // every step runs once and keeps all that operators save
+  kCheap,   // every step runs once; what is pointwise is computed again
+  kOptimal  // every step as the dynamic programme finds: kept in one of these ways, or run again
 };
-inline const WordTable<Strategy> kStrategies{{"none", Strategy::kNone},
-                                             {"block", Strategy::kBlock},
-                                             {"sqrt", Strategy::kSqrt},
-                                             {"mlp", Strategy::kMlp},
-                                             {"optimal", Strategy::kOptimal}};
+inline const WordTable<Strategy> kStrategies{
+    {"none", Strategy::kNone}, {"cheap", Strategy::kCheap}, {"optimal", Strategy::kOptimal}};
 
 struct Use {
   std::uint64_t peak = 0;
@@ -66,6 +83,7 @@ struct Use {
 // Finds what a schedule takes. The chain's input and the gradient of its output are there from the
 // start and counted; the input gets no gradient. std::invalid_argument names the operation that
 // cannot run, or the step that does not run backward.
+double seconds_of(const Operation& operation, std::span<const StepCost> chain);
 Use simulate(const Schedule& schedule, std::span<const StepCost> chain, std::uint64_t input_bytes);
 struct Moment {
   std::uint64_t highest = 0, after = 0;  // live bytes while an operation runs, and behind it

@@ -1,0 +1,90 @@
+// Which results of a ViT's operations need not be kept for the way back, since they are computed
+// again from what is kept: said once, for the interpreter that computes (tensor_recipes.h) and the
+// one that counts (costs/outline_operations.h).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/torch/tensor.h"
+#include "extract/vit/layers.h"
+
+namespace coldframe::tune {
+
+enum class Again {
+  kPointwise,  // as cheap as reading and writing the values
+  kProduct,    // a matrix product that gives at least as many values as it takes
+  kFollows     // pointwise, but worth it only where all that it needs is computed again, too
+};
+
+// An interpreter, and beside its operations (extract/vit/layers.h):
+//   cast(x)                                 in autocast's type, which products take
+//   product(x, factors, weight, bias)       linear, of what is cast already
+//   is_parameter(x)
+//   again(kind, inputs, compute)            compute(ops, inputs), whose result may be dropped
+template <class Base>
+struct Recomputing : Base {
+  using Base::Base;
+  using Value = typename Base::Value;
+  using Rotation = typename Base::Rotation;
+  using Inputs = std::vector<Value>;
+
+  Value linear(const Value& x, const torch::Tensor& weight, const torch::Tensor& bias) {
+    const Inputs inputs{cast(x), cast(this->parameter(weight))};
+    const auto compute = [weight, bias](Base& ops, const Inputs& in) {
+      return ops.product(in[0], in[1], weight, bias);
+    };
+    const bool widens = weight.size(0) >= weight.size(1);
+    return widens ? this->again(Again::kProduct, inputs, compute) : compute(*this, inputs);
+  }
+  Value cast(const Value& x) {
+    return pointwise({x}, [](Base& ops, const Inputs& in) { return ops.cast(in[0]); });
+  }
+
+  Value norm(const Value& x, const vit::NormImpl& layer) {
+    return pointwise({x}, [&layer](Base& ops, const Inputs& in) { return ops.norm(in[0], layer); });
+  }
+  Value norm_of_heads(const Value& x, const vit::NormImpl& layer) {
+    return pointwise(
+        {x}, [&layer](Base& ops, const Inputs& in) { return ops.norm_of_heads(in[0], layer); });
+  }
+  Value gelu(const Value& x) {
+    return pointwise({x}, [](Base& ops, const Inputs& in) { return ops.gelu(in[0]); });
+  }
+  Value gelu_tanh(const Value& x) {
+    return pointwise({x}, [](Base& ops, const Inputs& in) { return ops.gelu_tanh(in[0]); });
+  }
+  Value silu(const Value& x) {
+    return pointwise({x}, [](Base& ops, const Inputs& in) { return ops.silu(in[0]); });
+  }
+  Value sigmoid(const Value& x) {
+    return pointwise({x}, [](Base& ops, const Inputs& in) { return ops.sigmoid(in[0]); });
+  }
+  Value times(const Value& x, const Value& y) {
+    return pointwise({x, y}, [](Base& ops, const Inputs& in) { return ops.times(in[0], in[1]); });
+  }
+  Value times(const Value& x, double number) {
+    return pointwise({x},
+                     [number](Base& ops, const Inputs& in) { return ops.times(in[0], number); });
+  }
+  // Nobody else keeps what a sum is made of, but for what a bias is added to.
+  Value plus(const Value& x, const Value& y) {
+    return this->again(this->is_parameter(y) ? Again::kPointwise : Again::kFollows, {x, y},
+                       [](Base& ops, const Inputs& in) { return ops.plus(in[0], in[1]); });
+  }
+  Value rotate(const Value& x, const Rotation& rotation) {
+    return pointwise(
+        {x}, [rotation](Base& ops, const Inputs& in) { return ops.rotate(in[0], rotation); });
+  }
+  Value merged(const Value& x) {
+    return pointwise({x}, [](Base& ops, const Inputs& in) { return ops.merged(in[0]); });
+  }
+
+ private:
+  template <class Compute>
+  Value pointwise(const Inputs& inputs, const Compute& compute) {
+    return this->again(Again::kPointwise, inputs, compute);
+  }
+};
+
+}  // namespace coldframe::tune
