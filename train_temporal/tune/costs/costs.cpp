@@ -95,6 +95,8 @@ class StepMeter {
     Outline tapped;
     if (step.tap) tapped = pooled(tape, ops, x);
     const Outline result = run_step(tape, ops, step, x);
+    for (const Outline& each : {result, tapped})  // recipes end with the pass
+      if (each.memory) each.memory->recipe.reset();
     const std::uint64_t output = result.bytes() + tapped.bytes();
     cost.output = output;
     const std::uint64_t live = tape.ledger().live, peak = tape.ledger().peak;
