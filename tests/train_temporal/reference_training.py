@@ -96,7 +96,7 @@ def with_noise(batch, model, deviation):
 
 
 def fit_one(name, settings, config, exams, label, parts, seed):
-    """The best epoch's validation loss, and its probabilities of the positive class for the test part."""
+    """The best epoch's validation loss, and its probabilities [n, classes] for the test part."""
     fit = config["fit"]
     torch.manual_seed(seed)
     random = np.random.default_rng(seed)
@@ -135,7 +135,7 @@ def fit_one(name, settings, config, exams, label, parts, seed):
     model.load_state_dict(state)
     with torch.no_grad():
         learnt = temperature(model(*held_out["validation"]), target["validation"])
-        return best, (model(*held_out["test"]) / learnt).softmax(1)[:, 1].double().numpy()
+        return best, (model(*held_out["test"]) / learnt).softmax(1).double().numpy()
 
 
 def compare(name, run, config, exams, seeds, first_seed):
@@ -153,7 +153,7 @@ def compare(name, run, config, exams, seeds, first_seed):
         truth = [label[exam] for exam in parts["test"]]
         if len(set(truth)) < 2:
             continue  # no AUROC; Coldframe leaves such a fold out of its mean, too
-        mean = np.mean([fit_one(name, settings, config, exams, label, parts, first_seed + s)[1]
+        mean = np.mean([fit_one(name, settings, config, exams, label, parts, first_seed + s)[1][:, 1]
                         for s in range(seeds)], axis=0)
         held_out = ours[(ours.repeat == repeat) & (ours.fold == fold)].set_index("exam")
         score = held_out.loc[parts["test"], f"p_{positive}"].astype(float)

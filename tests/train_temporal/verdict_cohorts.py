@@ -117,16 +117,29 @@ def change(random, label):
     return values, even(random)
 
 
-def maximum(random, label):
-    """The highest of the frames' values."""
-    return change_cohorts.maximum(random, label)[:, :DIMENSION], even(random, change_cohorts.FRAMES)
+def of_change(name):
+    """A cohort of the benchmark `change`, with fewer features."""
+    def make(random, label):
+        values = change_cohorts.COHORTS[name][0](random, label)
+        values, times = values if isinstance(values, tuple) else (values, even(random, change_cohorts.FRAMES))
+        return values[:, :DIMENSION], times
+    return make
+
+
+def trend(random, label):
+    """The slope of a feature over three visits; its level is the patient's."""
+    values = 0.3 * noise(random, 6)
+    values[:, 0] += 3 * random.normal() + np.repeat(np.arange(3.0) * (1 if label else -1), 2)
+    return values, even(random, 2), {"visits": 3}
 
 
 def null(random, label):
     return noise(random), uneven(random)
 
 
-# Cohort: what makes it, the controls, and what must be said, as read_verdict() has it.
+UNCLAIMED = ("no", "undecided")
+
+# Cohort: what makes it, the controls, and what must be said, as read_verdict() has it: one thing, or one of several.
 COHORTS = {
     "order": (order, "shuffled,blank,mean,single",
               {"learnt": True, "order": "yes", "features": "yes", "mean": "less", "single": "less"}),
@@ -146,7 +159,15 @@ COHORTS = {
     "middle": (middle, "single", {"learnt": True, "single": "equal"}),
     "confounder": (confounder, "shuffled,clock", {"learnt": True, "order": "no", "pixels": "no"}),
     "change": (change, "shuffled,summary", {"learnt": True, "order": "no", "summary": "equal"}),
-    "maximum": (maximum, "shuffled,summary", {"learnt": True, "order": "no", "summary": "equal"}),
+    "maximum": (of_change("maximum"), "shuffled,summary", {"learnt": True, "order": "no", "summary": "equal"}),
+    "trend": (trend, "mean,summary", {"learnt": True, "mean": "less", "summary": "equal"}),
+    "rare class": (of_change("rare class"), "shuffled,summary",
+                   {"learnt": True, "order": UNCLAIMED, "summary": ("equal", "undecided")}),
+    "three in a row": (of_change("three in a row"), "shuffled,summary",
+                       {"learnt": True, "order": "yes", "summary": "less"}),
+    "gap": (of_change("gap × feature"), "shuffled,summary", {"learnt": True, "order": "yes", "summary": "less"}),
+    "five classes": (of_change("five classes"), "shuffled,summary",
+                     {"learnt": True, "order": UNCLAIMED, "summary": ("equal", "undecided")}),
     "null": (null, "summary,shuffled,blank,clock",
              {"learnt": False, "order": None, "features": None, "pixels": None, "summary": None}),
 }
@@ -179,24 +200,41 @@ def read_verdict(lines):
     return said
 
 
+def labels_of(name, count, random):
+    """Both classes in turn, or the shares of the benchmark `change` at random."""
+    shares = change_cohorts.COHORTS.get(name, (None, [0.5, 0.5]))[1]
+    if shares == [0.5, 0.5]:
+        return [number % 2 for number in range(count)]
+    return random.permutation(np.repeat(np.arange(len(shares)), np.round(np.array(shares) * count).astype(int)))
+
+
+def visits_of(values, times, count):
+    """The frames of each visit, and whether it is the last one, which has the label."""
+    return [(part, times, at == count - 1) for at, part in enumerate(np.split(values, count))]
+
+
 def cohort_cache(folder, name, count, seed):
     random = np.random.default_rng([seed, sum(map(ord, name))])
     exams, features = [], []
-    for number in range(count):
-        label = number % 2
+    for number, label in enumerate(labels_of(name, count, random)):
         values, times, *more = COHORTS[name][0](random, label)
-        exams.append(exam(number, len(values), str(label), time_s=[float(t) for t in times],
-                          present=[1] * len(values), **(more[0] if more else {})))
-        features.append(values)
+        more = dict(*more)
+        for day, (part, seconds, labelled) in enumerate(visits_of(values, times, more.pop("visits", 1))):
+            entry = exam(len(exams), len(part), str(label) if labelled else "", patient=f"patient-{number}",
+                         time_s=[float(t) for t in seconds], present=[1] * len(part), **more)
+            entry["columns"]["day"] = str(100 * day)
+            exams.append(entry)
+            features.append(part)
     return make_cache(folder, exams, features, name=f"{name.replace(' ', '-')}-{seed}.cache")
 
 
 def verdict_of(folder, name, count=240, seed=0, controls=None, epochs=40, fits=1):
     """What train says of the cohort: read_verdict() and the lines."""
     cache = cohort_cache(folder, name, count, seed)
+    words = ["--visits", "day"] if name == "trend" else ["--task", "multiclass"] if name == "five classes" else []
     done = coldframe("train", "--cache", cache, "--target", "label", "--out", folder / f"{cache.stem}-run", "--json",
                      "--quiet", "--folds", 3, "--epochs", epochs, "--patience", 10, "--hidden", 24, "--lr", 0.005,
-                     "--bootstrap", 10, "--seed", seed, "--seeds", fits, "--compare", controls or COHORTS[name][1])
+                     "--bootstrap", 10, "--seed", seed, "--seeds", fits, "--compare", controls or COHORTS[name][1], *words)
     assert done.returncode == 0, done.stderr
     lines = json.loads(done.stdout)["verdict"]
     return read_verdict(lines), lines

@@ -34,4 +34,4 @@ def predict(config, exams, label, parts, count, seed):
     settings = settings_of(count, np.random.default_rng(seed))
     tried = [fit_one("gru", configured(config, setting, len(exams)), exams, label, parts, seed) for setting in settings]
     best = min(range(count), key=lambda i: tried[i][0])
-    return tried[best][1], settings[best]
+    return tried[best][1][:, 1], settings[best]
