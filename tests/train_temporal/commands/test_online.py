@@ -44,6 +44,13 @@ def y4m(frames, exam=0):
     return out.getvalue()
 
 
+def make_bundle(cache, folder, *words):
+    for command in [["train", "--cache", cache, "--target", "label", "--out", folder / "run", *quick("--folds", 2, *words)],
+                    ["bundle", "make", folder / "run", "--out", folder / "model.bundle"]]:
+        done = coldframe(*command)
+        assert done.returncode == 0, done.stderr.decode()
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A bundle of a GRU on a small ViT with random weights, trained on a dozen clips."""
@@ -53,15 +60,12 @@ def made(tmp_path_factory):
         write_clip(folder / f"clip{exam}.avi", exam)
         rows.append(f"e{exam},clip{exam}.avi,p{exam},{exam % 2}")
     (folder / "exams.csv").write_text("\n".join(rows) + "\n")
-    for words in [
-        ["extract", "--input", folder / "exams.csv", "--out", folder / "exams.cache", "--random-weights", 0, "--architecture",
-         "vit_tiny_patch16_224", "--pool", "cls", "--image-size", 32, "--mean", 0.5, "--std", 0.5, "--device", "cpu", "--precision", "fp32"],
-        ["train", "--cache", folder / "exams.cache", "--target", "label", "--out", folder / "run",
-         *quick("--folds", 2, "--epochs", 2, "--time", "on")],
-        ["bundle", "make", folder / "run", "--out", folder / "model.bundle"],
-    ]:
-        done = coldframe(*words)
-        assert done.returncode == 0, done.stderr.decode()
+    done = coldframe(
+        "extract", "--input", folder / "exams.csv", "--out", folder / "exams.cache", "--random-weights", 0, "--architecture",
+        "vit_tiny_patch16_224", "--pool", "cls", "--image-size", 32, "--mean", 0.5, "--std", 0.5, "--device", "cpu",
+        "--precision", "fp32")
+    assert done.returncode == 0, done.stderr.decode()
+    make_bundle(folder / "exams.cache", folder, "--epochs", 2, "--time", "on")
     return folder
 
 
@@ -71,8 +75,13 @@ def online(made, clip, **options):
     return done, pd.read_csv(io.BytesIO(done.stdout)) if done.returncode == 0 else None
 
 
-def test_each_line_is_what_predict_says_of_a_clip_that_ends_there(made, tmp_path):
-    done, lines = online(made, made / "clip3.avi")
+@pytest.mark.parametrize("model", ["gru", "summary"])
+def test_each_line_is_what_predict_says_of_a_clip_that_ends_there(made, tmp_path, model):
+    folder = made
+    if model != "gru":
+        folder = tmp_path
+        make_bundle(made / "exams.cache", folder, "--model", model)
+    done, lines = online(folder, made / "clip3.avi")
     assert done.returncode == 0, done.stderr.decode()
     assert list(lines) == ["frame", "time_s", "p_0", "p_1", "predicted"]
     assert list(lines.frame) == list(range(FRAMES))
@@ -80,7 +89,7 @@ def test_each_line_is_what_predict_says_of_a_clip_that_ends_there(made, tmp_path
     for frames in (2, 7, FRAMES):
         clip = write_clip(tmp_path / f"first{frames}.avi", 3, frames)
         out = tmp_path / f"p{frames}.csv"
-        whole = coldframe("predict", "--bundle", made / "model.bundle", "--input", clip, "--out", out, "--device", "cpu",
+        whole = coldframe("predict", "--bundle", folder / "model.bundle", "--input", clip, "--out", out, "--device", "cpu",
                           "--precision", "fp32")
         assert whole.returncode == 0, whole.stderr.decode()
         expected = pd.read_csv(out)
@@ -147,14 +156,9 @@ def test_options_that_would_do_nothing_are_refused_by_name(words):
     assert done.returncode == 2 and f"{words[0]} does not go with --online".encode() in done.stderr
 
 
-@pytest.mark.parametrize("model, why", [("bigru", b"both directions"), ("transformer", b"frames behind it"),
-                                        ("summary", b"--inputs level")])
+@pytest.mark.parametrize("model, why", [("bigru", b"both directions"), ("transformer", b"frames behind it")])
 def test_models_that_need_the_whole_clip_are_refused_by_name(made, tmp_path, model, why):
-    for words in [["train", "--cache", made / "exams.cache", "--target", "label", "--model", model, "--out",
-                   tmp_path / "run", *quick("--folds", 2, "--epochs", 1)],
-                  ["bundle", "make", tmp_path / "run", "--out", tmp_path / "model.bundle"]]:
-        done = coldframe(*words)
-        assert done.returncode == 0, done.stderr.decode()
+    make_bundle(made / "exams.cache", tmp_path, "--model", model, "--epochs", 1)
     done, _ = online(tmp_path, made / "clip0.avi")
     assert done.returncode == 2 and f"'{model}'".encode() in done.stderr and why in done.stderr
 

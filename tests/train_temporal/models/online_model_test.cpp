@@ -4,6 +4,7 @@
 #include "common/cli/error.h"
 #include "tests/train_temporal/made_data.h"
 #include "train_temporal/models/registry.h"
+#include "train_temporal/models/summary/summary_model.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -63,6 +64,24 @@ std::vector<double> whole(SequenceModel& model, const ModelConfig& config, Datas
   return {outputs.end() - config.classes, outputs.end()};  // per frame: those of the last
 }
 
+// The widest difference between what is said frame by frame and of the whole sequence, of all
+// prefixes, twice.
+double widest_difference(SequenceModel& model, const ModelConfig& config, const Dataset& dataset) {
+  OnlineModel online(model, config);
+  double widest = 0;
+  for (int round = 0; round < 2; ++round, online.restart()) {
+    for (std::int64_t t = 0; t < 30; ++t) {
+      const auto found = online.step(dataset.features[t],
+                                     dataset.sequences[0].time_s[static_cast<std::size_t>(t)]);
+      const auto expected = whole(model, config, dataset, t + 1);
+      EXPECT_EQ(found.size(), expected.size());
+      for (std::size_t c = 0; c < expected.size(); ++c)
+        widest = std::max(widest, std::abs(found.at(c) - expected[c]));
+    }
+  }
+  return widest;
+}
+
 TEST_P(EveryOnlineModel, EqualsTheWholeSequenceAtEveryPrefix) {
   const OnlineVariant& variant = GetParam();
   const Dataset dataset = sequence();
@@ -78,19 +97,21 @@ TEST_P(EveryOnlineModel, EqualsTheWholeSequenceAtEveryPrefix) {
     const torch::NoGradGuard no_grad;
     model->set_statistics(input_statistics(dataset, {0}));
   }
-  OnlineModel online(*model, config);
-  double widest = 0;
-  for (int round = 0; round < 2; ++round, online.restart()) {
-    for (std::int64_t t = 0; t < 30; ++t) {
-      const auto found = online.step(dataset.features[t],
-                                     dataset.sequences[0].time_s[static_cast<std::size_t>(t)]);
-      const auto expected = whole(*model, config, dataset, t + 1);
-      ASSERT_EQ(found.size(), expected.size());
-      for (std::size_t c = 0; c < found.size(); ++c)
-        widest = std::max(widest, std::abs(found[c] - expected[c]));
-    }
+  EXPECT_LT(widest_difference(*model, config, dataset), 1e-6);
+}
+
+// An output of each family, of slopes per frame and per second.
+TEST(OnlineModel, EqualsSummariesOfTheWholeSequenceAtEveryPrefix) {
+  const Dataset dataset = sequence();
+  ModelConfig config = testing::small_config(dataset, "summary");
+  config.classes = kFamilies;
+  const auto model = std::dynamic_pointer_cast<SummaryModel>(make_model(config, 3));
+  const torch::NoGradGuard no_grad;
+  model->family.copy_(torch::arange(kFamilies));
+  for (const double per_second : {0.0, 1.0}) {
+    model->per_second.fill_(per_second);
+    EXPECT_LT(widest_difference(*model, config, dataset), 1e-6) << per_second;
   }
-  EXPECT_LT(widest, 1e-6);
 }
 
 TEST(OnlineModel, RefusesModelsThatNeedTheWholeSequenceByName) {

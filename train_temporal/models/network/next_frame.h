@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "train_temporal/models/network/torch_operations.h"
+#include "train_temporal/models/summary/running_summaries.h"
 
 namespace coldframe::temporal {
 
@@ -15,6 +16,7 @@ struct FrameState {
   // (Milakov and Gimelshein 2018, arXiv:1805.02867). In double, or long sequences would round away.
   torch::Tensor sum = {};  // [1, W]
   double weights = 0, highest = -std::numeric_limits<double>::infinity();
+  RunningSummaries summaries = {};  // of the model `summary`
 };
 
 class NextFrame final : public TorchOperations {

@@ -3,15 +3,12 @@
 #include <limits>
 #include <map>
 
+#include "train_temporal/models/network/next_frame.h"
+
 namespace coldframe::temporal {
 
-const Architecture kSummary{.name = "summary",
-                            .make = make<SummaryModel>,
-                            .per_frame = false,
-                            .by_steps = false,
-                            .needs_whole_sequence =
-                                "it summarises all frames of an exam (`coldframe train --inputs "
-                                "level` takes it in no other model's place)"};
+const Architecture kSummary{
+    .name = "summary", .make = make<SummaryModel>, .per_frame = false, .by_steps = false};
 
 SummaryModel::SummaryModel(const ModelConfig& config) : config_(config) {
   const std::vector<std::int64_t> table = {config.classes, config.dimension};
@@ -50,12 +47,27 @@ torch::Tensor SummaryModel::summaries(Family of, const torch::Tensor& features,
 
 torch::Tensor SummaryModel::forward(const torch::Tensor& features, const SequenceBatch& batch,
                                     const Dropout&) {
+  return read([&](Family of) { return summaries(of, features, batch); });
+}
+
+torch::Tensor SummaryModel::step(const torch::Tensor& features, const torch::Tensor& time,
+                                 FrameState& state) {
+  auto place = static_cast<double>(++state.frames);
+  if (per_second.item<float>() > 0) {
+    const bool known = time[0][kTimeKnown].item<float>() > 0;
+    place = known ? time[0][kSinceFirst].item<double>() : std::numeric_limits<double>::quiet_NaN();
+  }
+  state.summaries.add(features, place);
+  return read([&](Family of) { return state.summaries.of(of); });
+}
+
+torch::Tensor SummaryModel::read(const std::function<torch::Tensor(Family)>& summaries_of) {
   std::map<Family, torch::Tensor> known;
   std::vector<torch::Tensor> outputs;
   for (std::int64_t c = 0; c < config_.classes; ++c) {
     const auto of = static_cast<Family>(family[c].item<float>());
     torch::Tensor& own = known[of];
-    if (!own.defined()) own = summaries(of, features, batch);
+    if (!own.defined()) own = summaries_of(of);
     const torch::Tensor x = ((own - summary_mean[c]) / summary_std[c]).nan_to_num(0.0);  // [B, D]
     outputs.push_back(x.matmul(head->weight[c]) + head->bias[c]);
   }

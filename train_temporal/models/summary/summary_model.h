@@ -2,6 +2,8 @@
 // of an exam, which tells whether a simple model would do.
 #pragma once
 
+#include <functional>
+
 #include "train_temporal/models/sequence_model.h"
 #include "train_temporal/models/summary/summaries.h"
 
@@ -18,6 +20,8 @@ class SummaryModel final : public SequenceModel {
   explicit SummaryModel(const ModelConfig& config);
   torch::Tensor forward(const torch::Tensor& features, const SequenceBatch& batch,
                         const Dropout& dropout) override;
+  torch::Tensor step(const torch::Tensor& features, const torch::Tensor& time,
+                     FrameState& state) override;
   void set_statistics(const InputStatistics& statistics) override;
   bool sees_times() const override;  // slopes per second do
 
@@ -29,6 +33,9 @@ class SummaryModel final : public SequenceModel {
   torch::nn::Linear head{nullptr};
 
  private:
+  // [B, C] from the summaries [B, D] of a family.
+  torch::Tensor read(const std::function<torch::Tensor(Family)>& summaries_of);
+
   ModelConfig config_;
   torch::Tensor feature_mean, feature_std;
 };
