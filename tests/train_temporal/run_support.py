@@ -1,8 +1,14 @@
 """Short runs, and what lies in their folders."""
+import shutil
+import signal
+import subprocess
+import time
+
 import pytest
-from training_support import coldframe, quick, ramp_cache
+from training_support import PROGRAM, coldframe, quick, ramp_cache
 
 SHORT = ["--folds", 2, "--epochs", 1]
+LONG = ["--folds", 2, "--seeds", 2, "--epochs", 300, "--patience", 0, "--threads", 2]
 
 
 def command(cache, out, *more):
@@ -20,6 +26,20 @@ def content(run):
 
 def entries(folder):
     return sorted(path.name for path in folder.iterdir())
+
+
+def interrupt(words, out):
+    """Runs from the start until the first fit is done and stops it there; what the program says then."""
+    working = out.with_name(out.name + ".unfinished")
+    shutil.rmtree(working, ignore_errors=True)  # what an earlier run did is not taken for this one's
+    state = working / "state"
+    process = subprocess.Popen([PROGRAM, *map(str, words)], stderr=subprocess.PIPE, text=True)
+    while not (state.exists() and any(state.glob("*.record"))) and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, message = process.communicate()
+    assert process.returncode == 75, message
+    return message
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ import json
 
 import numpy as np
 import pandas as pd
-from training_support import coldframe, exam, make_cache, quick
+from training_support import exam, make_cache, quick, succeed
 
 SITES = ["north", "south", "west"]
 
@@ -26,9 +26,8 @@ def made_exams(count=96, seed=0, of_patient=1):
 
 def made_run(folder):
     cache, run = make_cache(folder, *made_exams()), folder / "run"
-    done = coldframe("train", "--cache", cache, "--target", "label", "--out", run, "--subgroups", "sex,site", "--prevalence", 0.2,
-                     *quick("--folds", 3, "--epochs", 6, "--compare", "mean"))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache, "--target", "label", "--out", run, "--subgroups", "sex,site", "--prevalence", 0.2,
+            *quick("--folds", 3, "--epochs", 6, "--compare", "mean"))
     return cache, run
 
 

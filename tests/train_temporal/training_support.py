@@ -73,6 +73,13 @@ def coldframe(*words, cwd=None, variables={}, **options):
     return loaded(PROGRAM).run(words, cwd, variables=variables)
 
 
+def succeed(*words, **options):
+    """What coldframe() returns of a command that must end well."""
+    done = coldframe(*words, **options)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
 def held_at(name, hold, trace):
     """The environment of a process that waits, when it opens a file with this name, until `hold` is gone; `trace` appears
     then (tests/support/failing_files.c)."""

@@ -6,7 +6,7 @@ import safetensors.torch
 import timm
 import torch
 from PIL import Image
-from training_support import BUILD, coldframe, loaded, quick
+from training_support import BUILD, loaded, quick, succeed
 
 EXTRACT = BUILD / "bin" / "coldframe-extract"
 SIDE, PATCH = 64, 16
@@ -69,6 +69,4 @@ def words(cache, out, *more):
 
 
 def train(cache, out, *more):
-    done = coldframe(*words(cache, out, *more))
-    assert done.returncode == 0, done.stderr
-    return done
+    return succeed(*words(cache, out, *more))

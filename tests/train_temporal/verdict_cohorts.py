@@ -4,7 +4,7 @@ import re
 import sys
 
 import numpy as np
-from training_support import REPO, coldframe, exam, make_cache
+from training_support import REPO, exam, make_cache, succeed
 
 sys.path.append(str(REPO / "tests" / "benchmarks" / "train"))
 import change_cohorts  # noqa: E402
@@ -233,9 +233,8 @@ def verdict_of(folder, name, count=240, seed=0, controls=None, epochs=40, fits=1
     """What train says of the cohort: read_verdict() and the lines."""
     cache = cohort_cache(folder, name, count, seed)
     words = ["--visits", "day"] if name == "trend" else ["--task", "multiclass"] if name == "five classes" else []
-    done = coldframe("train", "--cache", cache, "--target", "label", "--out", folder / f"{cache.stem}-run", "--json",
-                     "--quiet", "--folds", 3, "--epochs", epochs, "--patience", 10, "--hidden", 24, "--lr", 0.005,
-                     "--bootstrap", 10, "--seed", seed, "--seeds", fits, "--compare", controls or COHORTS[name][1], *words)
-    assert done.returncode == 0, done.stderr
+    done = succeed("train", "--cache", cache, "--target", "label", "--out", folder / f"{cache.stem}-run", "--json",
+                   "--quiet", "--folds", 3, "--epochs", epochs, "--patience", 10, "--hidden", 24, "--lr", 0.005,
+                   "--bootstrap", 10, "--seed", seed, "--seeds", fits, "--compare", controls or COHORTS[name][1], *words)
     lines = json.loads(done.stdout)["verdict"]
     return read_verdict(lines), lines

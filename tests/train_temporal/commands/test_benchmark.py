@@ -2,7 +2,7 @@
 import json
 
 import pytest
-from training_support import coldframe, quick, ramp_cache
+from training_support import coldframe, quick, ramp_cache, succeed
 
 
 # memory_budget_test.cpp does so for the memory of every model.
@@ -10,8 +10,7 @@ def test_the_figures_hang_together(tmp_path):
     cache = ramp_cache(tmp_path, 60, frames=16, dimension=64)
     words = ["train", "--cache", cache, "--target", "label", "--benchmark",
              *quick("--folds", 3, "--seeds", 2, "--threads", 1, "--batch", 16, "--epochs", 20)]
-    done = coldframe(*words, "--json")
-    assert done.returncode == 0, done.stderr
+    done = succeed(*words, "--json")
     found = json.loads(done.stdout)
     assert found["training_exams"] == 32 and found["frames_per_exam"] == 16
     assert found["features_bytes"] == 60 * 16 * 64 * 2
@@ -26,8 +25,7 @@ def test_the_figures_hang_together(tmp_path):
 
 def test_the_table_says_what_was_measured(tmp_path):
     cache = ramp_cache(tmp_path, 30)
-    done = coldframe("train", "--cache", cache, "--target", "label", "--benchmark", *quick())
-    assert done.returncode == 0, done.stderr
+    done = succeed("train", "--cache", cache, "--target", "label", "--benchmark", *quick())
     for word in ["load", "step", "epoch", "an hour", "predicted", "measured", "whole run"]:
         assert word in done.stdout
 
@@ -47,8 +45,7 @@ def test_a_run_that_would_not_hold_ends_before_it_begins(tmp_path):
     assert not list(tmp_path.glob("run*"))
     done = coldframe(*words, "--require", "memory=4GiB,run=1h", "--monitor", tmp_path / "load.csv")
     assert done.returncode == 0 and "--require holds" in done.stderr, done.stderr
-    plain = coldframe(*words[:5], "--out", tmp_path / "plain", *words[7:])
-    assert plain.returncode == 0, plain.stderr
+    succeed(*words[:5], "--out", tmp_path / "plain", *words[7:])
     for name in ["predictions.csv", "models/fold-0-seed-0.safetensors"]:
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
     rows = (tmp_path / "load.csv").read_text().splitlines()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from safetensors import safe_open
-from training_support import BUILD, coldframe, exam, make_cache, quick
+from training_support import BUILD, coldframe, exam, make_cache, quick, succeed
 
 import temporal_model
 
@@ -27,9 +27,8 @@ def cohort(folder, name="own", count=60, elapsed=True, seed=0):
 
 def train(cache, out, *words):
     epochs = [] if "--epochs" in words else ["--epochs", 60]
-    done = coldframe("train", "--cache", cache, "--target", "label", "--out", out,
-                     *quick("--folds", 3, *epochs, "--lr", 0.01, *words))
-    assert done.returncode == 0, done.stderr
+    done = succeed("train", "--cache", cache, "--target", "label", "--out", out,
+                   *quick("--folds", 3, *epochs, "--lr", 0.01, *words))
     return out, done.stderr
 
 

@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exams
+from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exams, succeed
 
 FILES = ["predictions.csv", "report.html", "summary.json"]
 
@@ -13,9 +13,8 @@ FILES = ["predictions.csv", "report.html", "summary.json"]
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     cache, run = ramp_cache(folder, 40), folder / "run"
-    result = coldframe("train", "--cache", cache, "--target", "label", "--out", run,
-                       *quick("--folds", 2, "--epochs", 1))
-    assert result.returncode == 0, result.stderr
+    succeed("train", "--cache", cache, "--target", "label", "--out", run,
+            *quick("--folds", 2, "--epochs", 1))
     return cache, run
 
 
@@ -70,9 +69,8 @@ def test_exams_of_no_part_are_not_counted(made, tmp_path):
     splits = tmp_path / "splits.csv"
     parts = ["train"] * 4 + ["val"] * 2 + ["test"] * 4
     splits.write_text("exam,part\n" + "".join(f"exam-{i},{p}\n" for i, p in enumerate(parts)))
-    result = coldframe("train", "--cache", made[0], "--target", "label", "--splits", splits,
-                       "--out", tmp_path / "run", "--json", *quick("--epochs", 1))
-    assert result.returncode == 0, result.stderr
+    result = succeed("train", "--cache", made[0], "--target", "label", "--splits", splits,
+                     "--out", tmp_path / "run", "--json", *quick("--epochs", 1))
     assert '"exams": 10' in result.stdout
     assert str(tmp_path) not in (tmp_path / "run" / "summary.json").read_text()
 
@@ -88,14 +86,12 @@ def test_exif_data_matter_for_image_files_alone(tmp_path, trained, found, advice
         return make_cache(tmp_path, exams, features, recipe=recipe, name=name)
 
     run = tmp_path / "run"
-    done = coldframe("train", "--cache", cache_of("old.cache", "video", trained), "--target", "label", "--out", run,
-                     *quick("--folds", 2, "--epochs", 1))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache_of("old.cache", "video", trained), "--target", "label", "--out", run,
+            *quick("--folds", 2, "--epochs", 1))
     predictions = {}
     for name, kind, reading in [("same.cache", "video", trained), ("clips.cache", "video", found)]:
-        done = coldframe("predict", "--run", run, "--cache", cache_of(name, kind, reading), "--out", tmp_path / "p.csv",
-                         "--overwrite")
-        assert done.returncode == 0, done.stderr
+        done = succeed("predict", "--run", run, "--cache", cache_of(name, kind, reading), "--out", tmp_path / "p.csv",
+                       "--overwrite")
         predictions[name] = (tmp_path / "p.csv").read_text()
     assert predictions["same.cache"] == predictions["clips.cache"]
     images = cache_of("images.cache", "images", found)
@@ -114,9 +110,8 @@ def new_exams(count=40, **options):
 
 def test_controls_are_examined_on_another_cohort(tmp_path):
     run = tmp_path / "run"
-    trained = coldframe("train", "--cache", ramp_cache(tmp_path, 60), "--target", "label", "--out", run,
-                        *quick("--folds", 2, "--epochs", 25, "--compare", "mean,shuffled,clock"))
-    assert trained.returncode == 0, trained.stderr
+    succeed("train", "--cache", ramp_cache(tmp_path, 60), "--target", "label", "--out", run,
+            *quick("--folds", 2, "--epochs", 25, "--compare", "mean,shuffled,clock"))
     assert sorted(path.name for path in (run / "controls").iterdir()) == ["clock", "mean", "shuffled"]
     cache = make_cache(tmp_path, *new_exams(), name="other.cache")
     result = evaluate((cache, run), "--json")
@@ -134,8 +129,7 @@ def test_controls_are_examined_on_another_cohort(tmp_path):
 
 def test_predict_warns_of_exams_that_it_knows_and_of_lengths_that_it_does_not(made, tmp_path):
     def predict(cache, *more):
-        result = coldframe("predict", "--run", made[1], "--cache", cache, "--out", tmp_path / "p.csv", "--overwrite", *more)
-        assert result.returncode == 0, result.stderr
+        result = succeed("predict", "--run", made[1], "--cache", cache, "--out", tmp_path / "p.csv", "--overwrite", *more)
         return result.stderr
     assert "the ids of 40 exams of this cohort" in predict(made[0])
     assert "lengths far" not in predict(made[0])
@@ -158,9 +152,8 @@ def test_what_a_hold_out_tested_is_not_known(tmp_path):
 
 def test_predictions_of_the_validation_parts_are_kept(tmp_path):
     run = tmp_path / "run"
-    result = coldframe("train", "--cache", ramp_cache(tmp_path, 40), "--target", "label", "--out", run,
-                       *quick("--folds", 2, "--seeds", 2, "--epochs", 3))
-    assert result.returncode == 0, result.stderr
+    succeed("train", "--cache", ramp_cache(tmp_path, 40), "--target", "label", "--out", run,
+            *quick("--folds", 2, "--seeds", 2, "--epochs", 3))
     table, splits = (pd.read_csv(run / name) for name in ["validation.csv", "splits.csv"])
     expected = splits[splits.part == "validation"]
     assert set(zip(table.fold, table.exam)) == set(zip(expected.fold, expected.exam))

@@ -7,7 +7,7 @@ import pytest
 from MLstatkit import Delong_test
 from sklearn import metrics as sk
 from study_cohort import SITES, column_of, made_exams, made_run, predictions_of, summary_of
-from training_support import coldframe, exam, make_cache, quick
+from training_support import coldframe, exam, make_cache, quick, succeed
 
 
 @pytest.fixture(scope="module")
@@ -16,8 +16,7 @@ def made(tmp_path_factory):
 
 
 def trained(tmp_path, cache, *words):
-    done = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", *quick("--epochs", 1), *words)
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", *quick("--epochs", 1), *words)
     return pd.read_csv(tmp_path / "run" / "splits.csv")
 
 
@@ -42,9 +41,8 @@ def test_sites_that_were_not_seen_have_figures_of_their_own_and_a_wide_interval(
         exams.append(entry)
         features.append(random.normal(size=(4, 5)) + 2 * (label if site != "west" else 1 - label))
     out = tmp_path / "run"
-    done = coldframe("train", "--cache", make_cache(tmp_path, exams, features), "--target", "label", "--out", out,
-                     "--folds", "groups", "--group", "site", *quick("--epochs", 20))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", make_cache(tmp_path, exams, features), "--target", "label", "--out", out,
+            "--folds", "groups", "--group", "site", *quick("--epochs", 20))
     summary = json.loads((out / "summary.json").read_text())
     groups = {entry["value"]: entry["metrics"]["auroc"]["mean_over_folds"]["value"]
               for entry in summary["subgroups"]["site"]["groups"]}
@@ -99,11 +97,9 @@ def numbers_in(entry, place=""):
 
 def test_two_runs_are_compared_on_what_both_held_out(made, tmp_path):
     other = tmp_path / "other"
-    done = coldframe("train", "--cache", made[0], "--target", "label", "--out", other, "--model", "mean",
-                     *quick("--folds", 3, "--epochs", 6))
-    assert done.returncode == 0, done.stderr
-    done = coldframe("evaluate", "--run", made[1], "--against", other, "--out", tmp_path / "out", "--bootstrap", 50)
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", made[0], "--target", "label", "--out", other, "--model", "mean",
+            *quick("--folds", 3, "--epochs", 6))
+    done = succeed("evaluate", "--run", made[1], "--against", other, "--out", tmp_path / "out", "--bootstrap", 50)
     summary, control = summary_of(tmp_path / "out"), summary_of(made[1])["models"][1]
     assert summary["models"][1]["name"] == "run other"
     # The same models and folds as the run's own control: the same figures and differences.
@@ -116,8 +112,7 @@ def test_two_runs_are_compared_on_what_both_held_out(made, tmp_path):
 
 def test_training_ends_with_the_comparison_that_was_asked_for(made, tmp_path):
     words = ["train", "--cache", made[0], "--target", "label", "--out", tmp_path / "new", "--json", "--against"]
-    done = coldframe(*words, made[1], *quick("--folds", 3, "--epochs", 2))
-    assert done.returncode == 0, done.stderr
+    done = succeed(*words, made[1], *quick("--folds", 3, "--epochs", 2))
     compared = coldframe("evaluate", "--run", tmp_path / "new", "--against", made[1], "--json", "--bootstrap", 50)
     assert json.loads(done.stdout)["against"] == json.loads(compared.stdout) == summary_of(tmp_path / "new")["against"]
     assert "run new against run run" in (tmp_path / "new" / "against.html").read_text()
@@ -133,8 +128,7 @@ def test_runs_of_one_folder_name_are_told_apart(made, tmp_path):
     twin.mkdir(parents=True)
     for file in ["predictions.csv", "config.json"]:
         (twin / file).write_text((made[1] / file).read_text())
-    done = coldframe("evaluate", "--run", made[1], "--against", twin, "--json", "--bootstrap", 50)
-    assert done.returncode == 0, done.stderr
+    done = succeed("evaluate", "--run", made[1], "--against", twin, "--json", "--bootstrap", 50)
     names = [model["name"] for model in json.loads(done.stdout)["models"]]
     assert names == [f"run {made[1].parent.name}/run", "run twin/run"]
     config = json.loads((twin / "config.json").read_text())
@@ -146,8 +140,7 @@ def test_runs_of_one_folder_name_are_told_apart(made, tmp_path):
 
 def test_runs_of_other_folds_are_compared_with_all_exams_together(made, tmp_path):
     other = tmp_path / "other"
-    done = coldframe("train", "--cache", made[0], "--target", "label", "--out", other, *quick("--folds", 2, "--epochs", 2))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", made[0], "--target", "label", "--out", other, *quick("--folds", 2, "--epochs", 2))
     done = coldframe("evaluate", "--run", made[1], "--against", other, "--json", "--bootstrap", 50)
     assert done.returncode == 0 and "divided the exams differently" in done.stderr, done.stderr
     ours = json.loads(done.stdout)["models"][0]
@@ -165,9 +158,8 @@ def test_runs_that_cannot_be_paired_are_refused(made, tmp_path):
     for entry in exams:
         entry["columns"]["label"] = str(1 - int(entry["columns"]["label"]))
     flipped = tmp_path / "flipped"
-    done = coldframe("train", "--cache", make_cache(tmp_path, exams, features), "--target", "label", "--out", flipped,
-                     *quick("--folds", 2, "--epochs", 1))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", make_cache(tmp_path, exams, features), "--target", "label", "--out", flipped,
+            *quick("--folds", 2, "--epochs", 1))
     for words, said in [(["--against", flipped], "has the label '0' in run run and '1' in run flipped"),
                         (["--against", tmp_path], "not a finished run"),
                         (["--against", flipped, "--subgroups", "sex"], "--subgroups needs --cache"),

@@ -1,6 +1,6 @@
 """What `coldframe train` says of its options."""
 import pytest
-from training_support import coldframe, quick, ramp_cache
+from training_support import coldframe, quick, ramp_cache, succeed
 
 
 def test_help_shows_an_example():
@@ -24,12 +24,10 @@ def test_a_run_is_repeated_from_its_options(tmp_path):
     cache = ramp_cache(tmp_path, 20)
     words = quick("--folds", 2, "--epochs", 2, "--compare", "mean,clock", "--lr", 0.003, "--warmup", 0.2, "--class-weights",
                   "--loss", "focal=1.5", "--threshold", 0.4, "--subgroups", "label", "--threads", 1)
-    first = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", *words)
-    assert first.returncode == 0, first.stderr
+    succeed("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", *words)
     text = (tmp_path / "run" / "options.ini").read_text()
     assert "loss = focal=1.5" in text and "threshold = 0.4" in text and "threads" not in text and "out =" not in text
-    second = coldframe("train", "--config", tmp_path / "run" / "options.ini", "--out", tmp_path / "again")
-    assert second.returncode == 0, second.stderr
+    succeed("train", "--config", tmp_path / "run" / "options.ini", "--out", tmp_path / "again")
     for name in ("config.json", "options.ini", "predictions.csv", "metrics.csv"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
 
@@ -71,7 +69,6 @@ def test_a_split_column_that_is_not_there_is_said(tmp_path):
 def test_mixed_precision_that_the_processor_lacks_is_warned_of(tmp_path, kind, flag):
     flags = next(line for line in open("/proc/cpuinfo") if line.startswith("flags")).split()
     cache = ramp_cache(tmp_path, 20)
-    result = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run",
-                       *quick("--amp", kind, "--folds", 2, "--epochs", 1))
-    assert result.returncode == 0, result.stderr
+    result = succeed("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run",
+                     *quick("--amp", kind, "--folds", 2, "--epochs", 1))
     assert ("leave --amp out" in result.stderr) == (flag not in flags)

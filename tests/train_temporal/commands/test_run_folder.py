@@ -6,23 +6,8 @@ import subprocess
 import time
 
 import pytest
-from run_support import SHORT, command, content, entries, made, train  # noqa: F401
-from training_support import PROGRAM, coldframe, make_cache, quick, ramp_cache, ramp_exams
-
-LONG = ["--folds", 2, "--seeds", 2, "--epochs", 300, "--patience", 0, "--threads", 2]
-
-
-def interrupt(words, out):
-    """Runs from the start until the first fit is done and stops it there."""
-    working = out.with_name(out.name + ".unfinished")
-    shutil.rmtree(working, ignore_errors=True)  # what an earlier run did is not taken for this one's
-    state = working / "state"
-    process = subprocess.Popen([PROGRAM, *map(str, words)], stderr=subprocess.PIPE, text=True)
-    while not (state.exists() and any(state.glob("*.record"))) and process.poll() is None:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, message = process.communicate()
-    assert process.returncode == 75, message
+from run_support import LONG, SHORT, command, content, entries, interrupt, made, train  # noqa: F401
+from training_support import PROGRAM, coldframe, make_cache, quick, ramp_cache, ramp_exams, succeed
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +85,8 @@ def test_models_of_two_targets_are_not_averaged(made, tmp_path):
         entry["columns"]["other"] = entry["columns"]["label"]
     cache = make_cache(tmp_path, exams, features)
     mixed = tmp_path / "mixed"
-    result = coldframe("train", "--cache", cache, "--target", "other", "--out", mixed,
-                       *quick(*SHORT))
-    assert result.returncode == 0, result.stderr
+    succeed("train", "--cache", cache, "--target", "other", "--out", mixed,
+            *quick(*SHORT))
     shutil.copy(run / "models" / "fold-0-seed-0.safetensors", mixed / "models" / "x.safetensors")
     result = coldframe("predict", "--run", mixed, "--cache", cache, "--out", tmp_path / "p.csv")
     assert result.returncode == 3 and "x.safetensors" in result.stderr

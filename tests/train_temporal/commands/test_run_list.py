@@ -3,8 +3,8 @@ import json
 import shutil
 
 import pytest
-from test_run_folder import LONG, command, interrupt
-from training_support import coldframe, quick, ramp_cache
+from run_support import LONG, command, interrupt
+from training_support import coldframe, quick, ramp_cache, succeed
 
 
 @pytest.fixture(scope="module")
@@ -13,9 +13,8 @@ def runs(tmp_path_factory):
     cache = ramp_cache(folder, 40)
     for name, words in {"run-10": ["--folds", 2, "--compare", "mean"],
                         "run-2": ["--folds", 2, "--seeds", 2, "--repeats", 2, "--model", "mean"]}.items():
-        done = coldframe("train", "--cache", cache, "--target", "label", "--out",
-                         folder / "runs" / name, *quick("--epochs", 2, *words))
-        assert done.returncode == 0, done.stderr
+        succeed("train", "--cache", cache, "--target", "label", "--out",
+                folder / "runs" / name, *quick("--epochs", 2, *words))
     interrupt(command(cache, folder / "runs" / "run-3", *LONG), folder / "runs" / "run-3")
     return folder / "runs"
 

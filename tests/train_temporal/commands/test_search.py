@@ -5,17 +5,15 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from run_support import command, interrupt
 from safetensors import safe_open
-from test_run_folder import command, interrupt
-from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exams
+from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exams, succeed
 
 SEARCH = ["--folds", 3, "--epochs", 6, "--search", 3]
 
 
 def train(cache, out, *more, inputs="level"):
-    result = coldframe("train", "--cache", cache, "--target", "label", "--out", out, *quick(*more, inputs=inputs))
-    assert result.returncode == 0, result.stderr
-    return result
+    return succeed("train", "--cache", cache, "--target", "label", "--out", out, *quick(*more, inputs=inputs))
 
 
 def content(run):
@@ -108,11 +106,9 @@ def test_a_twin_is_of_the_kind_that_its_fold_took(kinds):
 
 def test_folds_of_several_kinds_predict_and_are_evaluated(kinds, tmp_path):
     run, cache, _ = kinds
-    done = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
-    assert done.returncode == 0, done.stderr
+    succeed("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
     assert pd.read_csv(tmp_path / "new.csv").p_1.between(0, 1).all()
-    done = coldframe("evaluate", "--run", run, "--cache", cache, "--out", tmp_path / "evaluated", "--json")
-    assert done.returncode == 0, done.stderr
+    done = succeed("evaluate", "--run", run, "--cache", cache, "--out", tmp_path / "evaluated", "--json")
     own = json.loads((run / "summary.json").read_text())
     assert [one["name"] for one in json.loads(done.stdout)["models"]] == [one["name"] for one in own["models"]]
 
@@ -141,9 +137,8 @@ def test_a_target_of_frames_is_searched_without_pooling(tmp_path):
     for entry in exams:
         entry["frame_columns"] = {"phase": [str(t // 4) for t in range(8)]}
     cache = make_cache(tmp_path, exams, features)
-    done = coldframe("train", "--cache", cache, "--target", "phase", "--out", tmp_path / "run",
-                     *quick("--folds", 2, "--epochs", 1, "--search", 6, inputs=None))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache, "--target", "phase", "--out", tmp_path / "run",
+            *quick("--folds", 2, "--epochs", 1, "--search", 6, inputs=None))
     table = pd.read_csv(tmp_path / "run" / "search.csv", keep_default_na=False)
     assert set(table.temporal_pool) == {"none"} and table.model.nunique() > 1 and table.inputs.nunique() > 1
 
@@ -168,8 +163,7 @@ def test_the_test_parts_have_no_say(made, tmp_path):
 
 def test_a_run_is_evaluated_with_the_settings_of_its_folds(made, tmp_path):
     folder, cache, _ = made
-    result = coldframe("predict", "--run", folder / "run", "--cache", cache, "--out", tmp_path / "p.csv")
-    assert result.returncode == 0, result.stderr
+    succeed("predict", "--run", folder / "run", "--cache", cache, "--out", tmp_path / "p.csv")
     assert np.isfinite(pd.read_csv(tmp_path / "p.csv").p_1).all()
 
 
@@ -179,15 +173,13 @@ def test_the_report_and_the_list_count_the_settings(made, tmp_path):
     shutil.copytree(run, other)
     config = json.loads((other / "config.json").read_text())
     (other / "config.json").write_text(json.dumps({**config, "search": []}))
-    listed = coldframe("train", "--list", run, other, "--json")
-    assert listed.returncode == 0, listed.stderr
+    listed = succeed("train", "--list", run, other, "--json")
     assert [found["options_that_differ"] for found in json.loads(listed.stdout)] == [{"search": "3"}, {"search": "0"}]
 
 
 def test_settings_are_short_numbers(made, tmp_path):
-    done = coldframe("train", "--cache", made[1], "--target", "label", "--out", tmp_path / "run", "--folds", 1, "--epochs", 1,
-                     "--search", 12, "--hidden", 8, "--model", "gru", "--inputs", "level")
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", made[1], "--target", "label", "--out", tmp_path / "run", "--folds", 1, "--epochs", 1,
+            "--search", 12, "--hidden", 8, "--model", "gru", "--inputs", "level")
     table = pd.read_csv(tmp_path / "run" / "search.csv", dtype=str)
     assert table.lr.nunique() > 2
     for value in [*table.lr, *table.weight_decay]:

@@ -9,7 +9,7 @@ import pytest
 from MLstatkit import Delong_test
 from sklearn import metrics as sk
 from study_cohort import column_of, made_exams, made_run, predictions_of, summary_of
-from training_support import coldframe, make_cache, quick
+from training_support import coldframe, make_cache, quick, succeed
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +19,7 @@ def made(tmp_path_factory):
 
 def evaluated(made, *more, out=None):
     words = ["--out", out] if out else []
-    done = coldframe("evaluate", "--run", made[1], "--cache", made[0], "--bootstrap", 50, "--json", *words, *more)
-    assert done.returncode == 0, done.stderr
+    done = succeed("evaluate", "--run", made[1], "--cache", made[0], "--bootstrap", 50, "--json", *words, *more)
     return json.loads(done.stdout)
 
 
@@ -106,9 +105,8 @@ def test_every_exam_of_the_flow_is_counted_once(tmp_path):
     cache, splits = make_cache(tmp_path, exams, features), tmp_path / "splits.csv"
     parts = ["train", "train", "train", "val", "test"]
     splits.write_text("exam,part\n" + "".join(f"exam-{i},{parts[i % 5]}\n" for i in range(4, 80)))
-    done = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", "--splits", splits,
-                     *quick("--epochs", 1))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", "--splits", splits,
+            *quick("--epochs", 1))
     assert summary_of(tmp_path / "run")["flow"] == {"found": 96, "failed": 0, "without_frame": 1, "without_label": 3,
                                                     "in_no_part": 16, "used": 76}
     page = (tmp_path / "run" / "report.html").read_text()
@@ -150,9 +148,8 @@ def test_a_threshold_of_ones_own_decides(made, tmp_path):
         assert points["sensitivity_at_specificity"]["value"] == pytest.approx(tpr[1 - fpr >= 0.8].max(), abs=1e-9)
         assert f"threshold {threshold} that was given" in (out / "report.html").read_text()
     run = tmp_path / "run"
-    done = coldframe("train", "--cache", made[0], "--target", "label", "--out", run, "--threshold", 0.4,
-                     *quick("--folds", 2, "--epochs", 2))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", made[0], "--target", "label", "--out", run, "--threshold", 0.4,
+            *quick("--folds", 2, "--epochs", 2))
     frame = predictions_of(run)
     assert ((frame.p_1 >= 0.4) == frame.predicted).all()
     assert {fold["threshold"] for fold in summary_of(run)["folds"]} == {0.4}
@@ -208,8 +205,7 @@ def test_missing_values_are_counted_once_and_taken_from_the_unit(made, tmp_path)
     words = ["train", "--cache", make_cache(tmp_path, exams, features), "--target", "label", "--subgroups", "sex",
              *quick("--folds", 2, "--repeats", 2, "--epochs", 1)]
     for name, more, missing, patients in [("exams", [], 4, 47), ("patients", ["--aggregate", "patient"], 1, 47)]:
-        done = coldframe(*words, "--out", tmp_path / name, *more)
-        assert done.returncode == 0, done.stderr
+        succeed(*words, "--out", tmp_path / name, *more)
         column = summary_of(tmp_path / name)["subgroups"]["sex"]
         assert column["without_value"] == missing
         assert sum(group["patients"] for group in column["groups"]) == patients
@@ -231,9 +227,8 @@ def test_a_finished_run_says_who_answers_other_questions(made, tmp_path):
                        (["--figures"], "finished without --figures"), (["--threshold", 0.4], "started otherwise")]:
         done = coldframe(*words, *more)
         assert done.returncode == 2 and said in done.stderr, done.stderr
-    done = coldframe("evaluate", "--run", made[1], "--against", made[1], "--prevalence", 0.3, "--at-specificity", 0.8,
-                     "--figures", "--out", tmp_path / "out")
-    assert done.returncode == 0, done.stderr
+    succeed("evaluate", "--run", made[1], "--against", made[1], "--prevalence", 0.3, "--at-specificity", 0.8,
+            "--figures", "--out", tmp_path / "out")
     assert set(summary_of(tmp_path / "out")["operating_points"]) == {"ppv", "npv", "sensitivity_at_specificity"}
     table = pd.read_csv(tmp_path / "out" / "figures" / "figures.csv")
     assert {"standard_error", "threshold"} <= set(table.figure)

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 from safetensors import safe_open
-from training_support import REPO, coldframe, exam, make_cache, quick
+from training_support import REPO, coldframe, exam, make_cache, quick, succeed
 
 sys.path.append(str(REPO / "tests" / "benchmarks" / "train"))
 import change_cohorts  # noqa: E402
@@ -24,9 +24,8 @@ def cohort(folder, name, seed=1, rotated=False, column=lambda label: label):
 
 
 def train(cache, out, *more):
-    done = coldframe("train", "--cache", cache, "--target", "label", "--out", out, "--quiet", "--json", "--bootstrap", 10,
-                     *more)
-    assert done.returncode == 0, done.stderr
+    done = succeed("train", "--cache", cache, "--target", "label", "--out", out, "--quiet", "--json", "--bootstrap", 10,
+                   *more)
     return json.loads(done.stdout)
 
 
@@ -92,14 +91,11 @@ def test_as_the_main_model_it_predicts_and_is_evaluated(change, tmp_path):
     run = tmp_path / "run"
     summary = train(cache, run, "--folds", 2, "--model", "summary", "--seeds", 2)
     assert figure(summary, "summary") >= 0.92
-    done = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
-    assert done.returncode == 0, done.stderr
-    done = coldframe("evaluate", "--run", run, "--cache", cache, "--out", tmp_path / "evaluated", "--json")
-    assert done.returncode == 0, done.stderr
+    succeed("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
+    done = succeed("evaluate", "--run", run, "--cache", cache, "--out", tmp_path / "evaluated", "--json")
     assert json.loads(done.stdout)["models"][0]["metrics"]["auroc"]["pooled"]["value"] > 0.95
-    explained = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "more.csv", "--explain",
-                          tmp_path / "frames.csv")
-    assert explained.returncode == 0, explained.stderr
+    succeed("predict", "--run", run, "--cache", cache, "--out", tmp_path / "more.csv", "--explain",
+            tmp_path / "frames.csv")
 
 
 def test_a_run_that_goes_on_gives_the_same_bytes(change, tmp_path):
@@ -138,9 +134,8 @@ def test_times_to_an_event_are_learnt(tmp_path, task):
         exams.append(entry)
         features.append(values)
     cache = make_cache(tmp_path, exams, features)
-    done = coldframe("train", "--cache", cache, "--target", f"days:died:{task}", "--out", tmp_path / "run", "--json",
-                     "--quiet", "--folds", 2, "--model", "summary", "--bootstrap", 10)
-    assert done.returncode == 0, done.stderr
+    done = succeed("train", "--cache", cache, "--target", f"days:died:{task}", "--out", tmp_path / "run", "--json",
+                   "--quiet", "--folds", 2, "--model", "summary", "--bootstrap", 10)
     summary = json.loads(done.stdout)
     assert summary["models"][0]["metrics"]["harrell_c"]["mean_over_folds"]["value"] > 0.7
     chosen = {family for fold in summary["models"][0]["families"] for family in fold}
@@ -159,10 +154,9 @@ def test_each_label_has_a_family_of_its_own(tmp_path):
         entry["columns"] = {"rises": str(rises), "high": str(high) if number % 5 else ""}
         exams.append(entry)
         features.append(values)
-    done = coldframe("train", "--cache", make_cache(tmp_path, exams, features), "--target", "rises,high", "--task",
-                     "multilabel", "--out", tmp_path / "run", "--json", "--quiet", "--folds", 2, "--model", "summary",
-                     "--bootstrap", 10)
-    assert done.returncode == 0, done.stderr
+    done = succeed("train", "--cache", make_cache(tmp_path, exams, features), "--target", "rises,high", "--task",
+                   "multilabel", "--out", tmp_path / "run", "--json", "--quiet", "--folds", 2, "--model", "summary",
+                   "--bootstrap", 10)
     targets = {one["target"]: one["models"][0] for one in json.loads(done.stdout)["targets"]}
     for name, family in (("rises", "slope"), ("high", "mean")):
         assert targets[name]["families"] == [[family], [family]]

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from run_support import content, interrupt
 from sksurv.metrics import concordance_index_censored, cumulative_dynamic_auc, integrated_brier_score
 from sksurv.util import Surv
-from test_run_folder import content, interrupt
-from training_support import coldframe, exam, make_cache, quick
+from training_support import coldframe, exam, make_cache, quick, succeed
 
 import temporal_model
 
@@ -52,8 +52,7 @@ def command(cache, out, target, *more):
 
 
 def train(cache, out, target, *more):
-    done = coldframe(*command(cache, out, target, *more))
-    assert done.returncode == 0, done.stderr
+    done = succeed(*command(cache, out, target, *more))
     return json.loads((out / "summary.json").read_text()), pd.read_csv(out / "predictions.csv"), done
 
 
@@ -68,8 +67,7 @@ def test_by_default_fits_take_the_summary_that_tells_the_time(cache, tmp_path, t
     summary, table, _ = train(cache, out, "days:died", "--task", task, "--inputs", "auto", "--epochs", 2, "--folds", 2)
     main = summary["models"][0]
     assert all("none" not in fold for fold in main["families"]) and value(main, "harrell_c") > 0.8
-    done = coldframe("predict", "--run", out, "--cache", cache, "--out", tmp_path / "new.csv")
-    assert done.returncode == 0, done.stderr
+    succeed("predict", "--run", out, "--cache", cache, "--out", tmp_path / "new.csv")
     both = table.merge(pd.read_csv(tmp_path / "new.csv"), on="exam")
     assert np.corrcoef(both.risk_x.rank(), both.risk_y.rank())[0, 1] > 0.9
 
@@ -132,8 +130,7 @@ def test_predict_and_evaluate_at_other_horizons(run, cache, tmp_path):
     exams, features = made_exams(40, seed=7, name="other")
     new = make_cache(tmp_path, exams, features, name="new.cache")
     words = ["--run", out, "--cache", new, "--horizons", "50,200,5000"]
-    done = coldframe("predict", *words, "--out", tmp_path / "p.csv", "--explain", tmp_path / "e.csv")
-    assert done.returncode == 0, done.stderr
+    done = succeed("predict", *words, "--out", tmp_path / "p.csv", "--explain", tmp_path / "e.csv")
     assert done.stderr.count("--horizons 5000: no event of the training came after") == 1
     predicted = pd.read_csv(tmp_path / "p.csv")
     assert list(predicted)[2:6] == ["risk", "survival_50", "survival_200", "survival_5000"]
@@ -149,8 +146,7 @@ def test_predict_and_evaluate_at_other_horizons(run, cache, tmp_path):
         np.testing.assert_allclose(predicted.iloc[i, 2:6].to_numpy(float), theirs, atol=1e-4)
     contributions = pd.read_csv(tmp_path / "e.csv")
     assert set(contributions.exam) == set(predicted.exam)
-    done = coldframe("evaluate", *words[:-1], "50,200", "--bootstrap", 20, "--json", "--out", tmp_path / "evaluation")
-    assert done.returncode == 0, done.stderr
+    done = succeed("evaluate", *words[:-1], "50,200", "--bootstrap", 20, "--json", "--out", tmp_path / "evaluation")
     table = pd.read_csv(tmp_path / "evaluation" / "predictions.csv")
     theirs = concordance_index_censored(table.event == 1, table.label, table.risk)[0]
     assert value(json.loads(done.stdout)["models"][0], "harrell_c") == pytest.approx(theirs, abs=1e-9) and theirs > 0.93
@@ -165,9 +161,8 @@ def test_events_at_yearly_visits_are_predicted_for_no_other_time(tmp_path):
     for number, entry in enumerate(exams):
         entry["columns"] |= {"days": str(365 * (1 + number % 3)), "died": str(int(number % 4 == 0))}
     cache = make_cache(tmp_path, exams, features)
-    done = coldframe("train", "--cache", cache, "--target", "days:died", "--out", tmp_path / "run", "--horizons", "100,364,365,700,730",
-                     *quick("--folds", 3, "--epochs", 2))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache, "--target", "days:died", "--out", tmp_path / "run", "--horizons", "100,364,365,700,730",
+            *quick("--folds", 3, "--epochs", 2))
     table = pd.read_csv(tmp_path / "run" / "predictions.csv")
     assert (table[["survival_100", "survival_364"]] == 1).all(axis=None) and (table.survival_365 < 1).all()
     assert table.survival_700.equals(table.survival_365) and (table.survival_730 < table.survival_700).all()
@@ -179,8 +174,7 @@ def test_runs_of_one_event_are_compared_whatever_the_task(cache, tmp_path):
     for out, words in zip(runs, [["--horizons", "40,80,120"], ["--task", "hazards", "--horizons", "80,120,200"],
                                  ["--horizons", "60"]], strict=True):
         train(cache, out, "days:died", *few, *words)
-    done = coldframe("evaluate", "--run", runs[0], "--against", runs[1], "--bootstrap", 20, "--json")
-    assert done.returncode == 0, done.stderr
+    done = succeed("evaluate", "--run", runs[0], "--against", runs[1], "--bootstrap", 20, "--json")
     summary = json.loads(done.stdout)
     assert [at["at"] for at in summary["survival"]["horizons"]] == [80, 120] and summary["task"] == "cox against hazards"
     for model, out in zip(summary["models"], runs, strict=False):
@@ -189,8 +183,7 @@ def test_runs_of_one_event_are_compared_whatever_the_task(cache, tmp_path):
     apart = coldframe("evaluate", "--run", runs[0], "--against", runs[2])
     assert apart.returncode == 3 and "no horizon in common" in apart.stderr
     new = make_cache(tmp_path, *made_exams(60, seed=5, name="other"), name="new.cache")
-    both = coldframe("evaluate", "--run", runs[2], "--against", runs[1], "--cache", new, "--bootstrap", 20, "--json")
-    assert both.returncode == 0, both.stderr
+    both = succeed("evaluate", "--run", runs[2], "--against", runs[1], "--cache", new, "--bootstrap", 20, "--json")
     assert [at["at"] for at in json.loads(both.stdout)["survival"]["horizons"]] == [60]
 
 
@@ -232,9 +225,8 @@ def test_a_validation_part_that_tells_nothing_keeps_the_last_epoch(tmp_path, met
             entry["columns"]["died"] = "no"
     made = make_cache(tmp_path, exams, features)
     out = tmp_path / "run"
-    done = coldframe("train", "--cache", made, "--target", "days:died", "--out", out, "--split-column",
-                     *quick("--epochs", 5, "--patience", 2, "--early-stopping-metric", metric))
-    assert done.returncode == 0, done.stderr
+    done = succeed("train", "--cache", made, "--target", "days:died", "--out", out, "--split-column",
+                   *quick("--epochs", 5, "--patience", 2, "--early-stopping-metric", metric))
     epochs = pd.read_csv(out / "metrics.csv")
     assert len(epochs) == 5 and epochs.best.tolist() == [0, 0, 0, 0, 1]
     assert "cannot tell epochs apart" in done.stderr and "kept the first epoch" not in done.stderr
@@ -280,8 +272,7 @@ def test_an_interrupted_run_ends_in_the_same_bytes(cache, tmp_path):
     whole, out = tmp_path / "whole", tmp_path / "run"
     assert coldframe(*words, "--out", whole).returncode == 0
     interrupt([*words, "--out", out], out)
-    done = coldframe(*words, "--out", out, "--resume")
-    assert done.returncode == 0, done.stderr
+    succeed(*words, "--out", out, "--resume")
     assert content(out) == content(whole)
 
 

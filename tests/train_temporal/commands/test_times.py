@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from training_support import coldframe, exam, make_cache, quick
+from training_support import coldframe, exam, make_cache, quick, succeed
 
 
 def cohort(folder, name, unit=1.0, untimed=0, count=80, seed=0, start=None):
@@ -29,9 +29,8 @@ def cohort(folder, name, unit=1.0, untimed=0, count=80, seed=0, start=None):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    done = coldframe("train", "--cache", cohort(folder, "own"), "--target", "label", "--out", folder / "run",
-                     *quick("--folds", 2, "--epochs", 2, "--time", "on"))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cohort(folder, "own"), "--target", "label", "--out", folder / "run",
+            *quick("--folds", 2, "--epochs", 2, "--time", "on"))
     return folder / "run"
 
 
@@ -66,9 +65,8 @@ def test_times_of_another_unit_are_unlike(run, tmp_path):
 
 
 def test_starts_of_another_phase_are_unlike(tmp_path):
-    done = coldframe("train", "--cache", cohort(tmp_path, "early", start=20), "--target", "label", "--out", tmp_path / "run",
-                     *quick("--folds", 2, "--epochs", 1, "--time", "on"))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cohort(tmp_path, "early", start=20), "--target", "label", "--out", tmp_path / "run",
+            *quick("--folds", 2, "--epochs", 1, "--time", "on"))
     late = predict(tmp_path / "run", cohort(tmp_path, "late", seed=3, start=600), tmp_path)
     assert late.returncode == 0, late.stderr
     assert "80 of 80 exams unlike the training data" in late.stderr and "starts after the zero are" in late.stderr, late.stderr
@@ -77,9 +75,8 @@ def test_starts_of_another_phase_are_unlike(tmp_path):
 
 
 def test_models_without_times_do_not_ask_for_any(tmp_path):
-    done = coldframe("train", "--cache", cohort(tmp_path, "own"), "--target", "label", "--out", tmp_path / "run",
-                     *quick("--folds", 2, "--epochs", 1, "--time", "off"))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cohort(tmp_path, "own"), "--target", "label", "--out", tmp_path / "run",
+            *quick("--folds", 2, "--epochs", 1, "--time", "off"))
     done = predict(tmp_path / "run", cohort(tmp_path, "bare", untimed=80, seed=1), tmp_path)
     assert done.returncode == 0 and "times known" not in done.stderr, done.stderr
     done = coldframe("evaluate", "--run", tmp_path / "run", "--cache", tmp_path / "bare.cache", "--json")

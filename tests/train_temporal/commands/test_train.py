@@ -2,16 +2,13 @@
 import json
 import os
 import re
-import shutil
-import signal
-import subprocess
-import time
 
 import numpy as np
 import pandas as pd
 import pytest
+from run_support import interrupt
 from sklearn.metrics import roc_auc_score
-from training_support import PROGRAM, coldframe, make_cache, quick, ramp_cache, ramp_exams
+from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exams, succeed
 
 
 def train(cache, out, *more, **options):
@@ -88,8 +85,7 @@ def test_evaluate_on_another_cohort(trained, tmp_path):
         entry["id"] = entry["patient"] = f"other-{number}"
     cache = make_cache(tmp_path, exams, features)
     out = tmp_path / "evaluation"
-    result = coldframe("evaluate", "--run", run, "--cache", cache, "--out", out, "--bootstrap", 50)
-    assert result.returncode == 0, result.stderr
+    result = succeed("evaluate", "--run", run, "--cache", cache, "--out", out, "--bootstrap", 50)
     table = pd.read_csv(out / "predictions.csv")
     assert roc_auc_score(table.label, table.p_1) > 0.95
     assert (out / "report.html").exists() and (out / "summary.json").exists()
@@ -98,8 +94,7 @@ def test_evaluate_on_another_cohort(trained, tmp_path):
 
 def test_evaluate_warns_of_exams_it_was_trained_on(trained):
     _, cache, run, _ = trained
-    result = coldframe("evaluate", "--run", run, "--cache", cache, "--bootstrap", 50)
-    assert result.returncode == 0, result.stderr
+    result = succeed("evaluate", "--run", run, "--cache", cache, "--bootstrap", 50)
     assert "the ids of 120 exams of this cohort: if these are the same people" in result.stderr
     assert "not seen" not in result.stdout
 
@@ -115,17 +110,6 @@ def test_another_recipe_is_refused_key_by_key(trained, tmp_path, verb):
     assert not (tmp_path / "out").exists()
 
 
-def interrupt_after_a_fit(command, state):
-    """Ctrl-C once a first fit is recorded; what the program says then."""
-    process = subprocess.Popen([PROGRAM, *map(str, command)], stderr=subprocess.PIPE, text=True)
-    while not (state.exists() and any(state.glob("*.record"))) and process.poll() is None:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, message = process.communicate()
-    assert process.returncode == 75, message
-    return message
-
-
 @pytest.mark.parametrize("model, epochs", [("gru", 300), ("transformer", 40), ("tcn", 40)])
 def test_an_interrupted_run_resumes_to_the_same_bytes(tmp_path, model, epochs):
     cache = ramp_cache(tmp_path, 60)
@@ -136,20 +120,17 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(tmp_path, model, epochs):
                *quick(*words)]
     state = tmp_path / "cut.unfinished" / "state"
     for _ in range(8):  # a signal between two fits, which cuts none, is sent once more
-        message = interrupt_after_a_fit(command, state)
-        assert "--resume" in message
+        assert "--resume" in interrupt(command, tmp_path / "cut")
         assert not (tmp_path / "cut").exists()
         if list(state.glob("*.checkpoint")):
             break
-        shutil.rmtree(tmp_path / "cut.unfinished")
     assert list(state.glob("*.checkpoint")), "the fit that was cut left no checkpoint"
 
     without = coldframe(*command)
     assert without.returncode == 2 and "--resume" in without.stderr
     otherwise = coldframe(*command, "--resume", "--batch", 8)
     assert otherwise.returncode == 2 and "batch" in otherwise.stderr
-    resumed = coldframe(*command, "--resume")
-    assert resumed.returncode == 0, resumed.stderr
+    succeed(*command, "--resume")
     for name in ["metrics.csv", "predictions.csv", "models/fold-2-seed-1.safetensors"]:
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert coldframe(*command, "--resume").returncode == 0  # nothing is left to do
@@ -205,9 +186,8 @@ def test_labels_from_a_csv_and_three_classes(tmp_path):
     labels = tmp_path / "labels.csv"
     labels.write_text("exam,kind\n" + "".join(f"exam-{i},{'abc'[i % 3]}\n" for i in range(57)))
     out = tmp_path / "run"
-    result = coldframe("train", "--cache", cache, "--labels", labels, "--target", "kind", "--out",
-                       out, *quick("--folds", 3, "--json"))
-    assert result.returncode == 0, result.stderr
+    result = succeed("train", "--cache", cache, "--labels", labels, "--target", "kind", "--out",
+                     out, *quick("--folds", 3, "--json"))
     json.loads(result.stdout)
     table = pd.read_csv(out / "predictions.csv")
     assert len(table) == 57

@@ -12,7 +12,7 @@ import pytest
 import safetensors.torch
 import timm
 import torch
-from training_support import PROGRAM, coldframe, ramp_cache
+from training_support import PROGRAM, coldframe, ramp_cache, succeed
 from tuning_support import BLOCKS, CUT, PIXELS, SIDE, cut_cache, extract, made_exams, tiny_vit, train, words
 
 from coldframe import Cache
@@ -89,8 +89,7 @@ def test_tuned_backbones_make_caches_with_the_features_of_the_run(run, exams, we
     options = ["--config", folder_of(out) / "extract.ini", "--weights", folder_of(out), "--store",
                "float32", "--precision", "fp32"]
     own = Cache(extract(exams, tmp_path / "own.cache", *options))
-    done = coldframe("predict", "--run", out, "--cache", cache, "--out", tmp_path / "p.csv")
-    assert done.returncode == 0, done.stderr
+    succeed("predict", "--run", out, "--cache", cache, "--out", tmp_path / "p.csv")
     predicted = pd.read_csv(tmp_path / "p.csv").set_index("exam")["p_1"]
     for exam in own.exams["id"]:
         assert predict(out, own.features(exam))["1"] == pytest.approx(predicted[exam], abs=2e-5)
@@ -138,8 +137,7 @@ def test_predict_evaluate_and_explain_run_the_tuned_vit(run, exams, weights, cac
                      tmp_path / "x.csv")
     assert done.returncode == 0 and "missed" not in done.stdout, done.stdout + done.stderr
     pixels = cut_cache(exams, weights, tmp_path / "pixels.cache", 0)  # an earlier cut does as well
-    done = coldframe("predict", "--run", run[0], "--cache", pixels, "--out", tmp_path / "q.csv")
-    assert done.returncode == 0, done.stderr
+    succeed("predict", "--run", run[0], "--cache", pixels, "--out", tmp_path / "q.csv")
     a, b = (pd.read_csv(tmp_path / name)["p_1"].to_numpy() for name in ("p.csv", "q.csv"))
     assert a == pytest.approx(b, abs=1e-4)
 
@@ -182,16 +180,14 @@ def test_a_target_per_frame_is_tuned(exams, weights, tmp_path):
     held_out = pd.read_csv(tmp_path / "run" / "predictions.csv")
     assert set(held_out["frame"]) == {0, 1}
     assert json.loads(done.stdout)["folds"][0]["test"]["exams"] == held_out["exam"].nunique()
-    applied = coldframe("predict", "--run", tmp_path / "run", "--cache", frames, "--out", tmp_path / "predicted.csv")
-    assert applied.returncode == 0, applied.stderr
+    succeed("predict", "--run", tmp_path / "run", "--cache", frames, "--out", tmp_path / "predicted.csv")
     both = held_out.merge(pd.read_csv(tmp_path / "predicted.csv"), on=["exam", "frame"], suffixes=("", "_again"))
     assert len(both) == len(held_out)
     np.testing.assert_allclose(both["p_1"], both["p_1_again"], atol=1e-6)
 
 
 def test_a_benchmark_measures_steps_of_the_tuned_vit(cache, weights, tmp_path):
-    done = coldframe(*words(cache, tmp_path / "run", *tuned(weights), "--benchmark", "--json"))
-    assert done.returncode == 0, done.stderr
+    done = succeed(*words(cache, tmp_path / "run", *tuned(weights), "--benchmark", "--json"))
     assert not (tmp_path / "run").exists()
     found = json.loads(done.stdout)
     assert found["fits"] == 2  # the head on cached features, then both
@@ -303,8 +299,7 @@ def test_cox_s_loss_of_a_tuned_batch_is_the_same_in_pieces(cache, weights, tmp_p
     for name, more in [("whole", []), ("pieces", ["--micro-batch", 3])]:
         command = words(cache, tmp_path / name, *tuned(weights), "--lr", 5e-4, *more)
         command[command.index("label")] = "label:coin"  # times of 0 and 1
-        done = coldframe(*command)
-        assert done.returncode == 0, done.stderr
+        succeed(*command)
         losses.append(pd.read_csv(tmp_path / name / "metrics.csv").train_loss)
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
     assert len(losses[0]) > 1 and losses[0].nunique() > 1

@@ -8,7 +8,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file
 from sklearn.metrics import roc_auc_score
-from training_support import coldframe, exam, make_cache, quick
+from training_support import coldframe, exam, make_cache, quick, succeed
 
 from coldframe import Cache
 
@@ -35,15 +35,13 @@ def cohort(folder, name, count=COUNT, seed=0, shift=0.0, frames=6, interval=0.1,
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    done = coldframe("train", "--cache", cohort(folder, "own"), "--target", "label", "--out", folder / "run",
-                     *quick("--folds", 4, "--epochs", 1))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cohort(folder, "own"), "--target", "label", "--out", folder / "run",
+            *quick("--folds", 4, "--epochs", 1))
     return folder / "run"
 
 
 def predicted(run, cache, folder):
-    done = coldframe("predict", "--run", run, "--cache", cache, "--out", folder / "p.csv", "--overwrite", "--json")
-    assert done.returncode == 0, done.stderr
+    done = succeed("predict", "--run", run, "--cache", cache, "--out", folder / "p.csv", "--overwrite", "--json")
     return pd.read_csv(folder / "p.csv"), json.loads(done.stdout), done.stderr
 
 
@@ -70,9 +68,8 @@ def test_foreign_exams_are_told_and_counted(run, tmp_path):
 
 def test_evaluation_says_what_has_shifted(run, tmp_path):
     def shift_of(name, **options):
-        done = coldframe("evaluate", "--run", run, "--cache", cohort(tmp_path, name, **options), "--json",
-                         "--bootstrap", 50, "--out", tmp_path / f"{name}.out")
-        assert done.returncode == 0, done.stderr
+        done = succeed("evaluate", "--run", run, "--cache", cohort(tmp_path, name, **options), "--json",
+                       "--bootstrap", 50, "--out", tmp_path / f"{name}.out")
         assert "Shift against the training cohort" in (tmp_path / f"{name}.out" / "report.html").read_text()
         shift = json.loads(done.stdout)["shift"]
         assert shift.pop("rate") == 0.05
@@ -111,8 +108,7 @@ def test_equal_lengths_are_in_the_middle_and_few_exams_a_warning(tmp_path):
     for number in range(12):
         exams.append(exam(number, 6, str(number % 2), patient=f"p{number}") | {"time_s": [0.3 * t for t in range(6)]})
     cache = make_cache(tmp_path, exams, list(features), name="equal.cache")
-    done = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", *quick("--folds", 2, "--epochs", 1))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", *quick("--folds", 2, "--epochs", 1))
     done = coldframe("evaluate", "--run", tmp_path / "run", "--cache", cache, "--json", "--bootstrap", 50)
     shift = json.loads(done.stdout)["shift"]
     assert shift["lengths"]["median_rank"] == shift["intervals"]["median_rank"] == 0.5
@@ -145,8 +141,7 @@ def test_runs_without_the_file_and_features_that_never_vary_work(run, tmp_path):
     done = coldframe("predict", "--run", old, "--cache", tmp_path / "again.cache", "--out", tmp_path / "q.csv")
     assert done.returncode == 3 and "unlike_training.safetensors" in done.stderr
     constant = cohort(tmp_path, "constant", 40, constant=True)
-    done = coldframe("train", "--cache", constant, "--target", "label", "--out", tmp_path / "constant",
-                     *quick("--folds", 2, "--epochs", 1))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", constant, "--target", "label", "--out", tmp_path / "constant",
+            *quick("--folds", 2, "--epochs", 1))
     table, *_ = predicted(tmp_path / "constant", cohort(tmp_path, "other", 10), tmp_path)
     assert (table.unlike_rank <= 0.05).all()

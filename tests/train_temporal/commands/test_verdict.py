@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from safetensors import safe_open
 from sklearn.metrics import average_precision_score, roc_auc_score
-from training_support import coldframe, exam, make_cache, quick
+from training_support import coldframe, exam, make_cache, quick, succeed
 from verdict_cohorts import COHORTS, verdict_of
 
 
@@ -30,9 +30,8 @@ def rhythm(random, label):
 
 def test_a_rhythm_of_times_is_not_taken_for_pixels(tmp_path):
     cache = make_cache(tmp_path, *noise_exams(0, rhythm))
-    done = coldframe("train", "--cache", cache, "--out", tmp_path / "run", "--target", "label", "--folds", 3, "--epochs", 40,
-                     "--hidden", 32, "--lr", 0.005, "--bootstrap", 400, "--compare", "blank,clock")
-    assert done.returncode == 0, done.stderr
+    done = succeed("train", "--cache", cache, "--out", tmp_path / "run", "--target", "label", "--folds", 3, "--epochs", 40,
+                   "--hidden", 32, "--lr", 0.005, "--bootstrap", 400, "--compare", "blank,clock")
     assert "gru knows more than sequence length, timing" in done.stdout  # true: clock sees summaries only
     assert "The features do not carry what gru found" in done.stdout, done.stdout
     assert "The features carry part" not in done.stdout
@@ -76,9 +75,8 @@ def test_the_single_frame_is_named_and_can_be_chosen_by_validation(tmp_path):
     figures = {}
     for frame in ["middle", "first", "best"]:
         run = tmp_path / frame
-        done = coldframe("train", "--cache", cache, "--out", run, "--target", "label",
-                         *quick("--folds", 2, "--compare", "single", "--single-frame", frame))
-        assert done.returncode == 0, done.stderr
+        done = succeed("train", "--cache", cache, "--out", run, "--target", "label",
+                       *quick("--folds", 2, "--compare", "single", "--single-frame", frame))
         summary = json.loads((run / "summary.json").read_text())
         single = summary["models"][1]
         assert single["frame"] == frame and json.loads((run / "config.json").read_text())["single_frame"] == frame
@@ -113,9 +111,8 @@ def test_few_patients_are_told_on_the_terminal_too(tmp_path):
     exams = [exam(number, 4, str(number % 2)) for number in range(8)]
     features = [random.normal(0, 0.1, (4, 3)) + 4 * (number % 2) for number in range(8)]
     cache = make_cache(tmp_path, exams, features)
-    done = coldframe("train", "--cache", cache, "--out", tmp_path / "run", "--target", "label",
-                     *quick("--folds", 2, "--epochs", 40))
-    assert done.returncode == 0, done.stderr
+    done = succeed("train", "--cache", cache, "--out", tmp_path / "run", "--target", "label",
+                   *quick("--folds", 2, "--epochs", 40))
     summary, report = json.loads((tmp_path / "run/summary.json").read_text()), (tmp_path / "run/report.html").read_text()
     for says in ["few patients: 8", "too small a sample to bound"]:
         assert says in done.stderr and says in str(summary["warnings"]) and says in report, says
@@ -129,9 +126,8 @@ def test_each_patient_can_be_held_out_once(tmp_path):
     for number, entry in enumerate(exams):
         entry["patient"] = f"P{number // 2 if number < 4 else number}"
     cache = make_cache(tmp_path, exams, features)
-    done = coldframe("train", "--cache", cache, "--out", tmp_path / "run", "--target", "label",
-                     *quick("--folds", "patients", "--epochs", 4))
-    assert done.returncode == 0, done.stderr
+    done = succeed("train", "--cache", cache, "--out", tmp_path / "run", "--target", "label",
+                   *quick("--folds", "patients", "--epochs", 4))
     table = pd.read_csv(tmp_path / "run/predictions.csv")
     assert len(table) == 14 and table.groupby("fold").patient.nunique().tolist() == [1] * 12
     summary = json.loads((tmp_path / "run/summary.json").read_text())

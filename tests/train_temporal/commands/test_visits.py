@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from training_support import coldframe, exam, make_cache, quick
+from training_support import coldframe, exam, make_cache, quick, succeed
 
 DAY = 86400
 
@@ -48,8 +48,7 @@ def joined(exams, features):
 
 
 def train(cache, run, *words):
-    done = coldframe("train", "--cache", cache, "--target", "label", "--out", run, "--folds", 3, "--bootstrap", 50, "--hidden", 16, *words)
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache, "--target", "label", "--out", run, "--folds", 3, "--bootstrap", 50, "--hidden", 16, *words)
     return run
 
 
@@ -64,9 +63,8 @@ def test_runs_equal_those_on_exams_that_were_joined_by_hand(tmp_path, features_i
         assert filecmp.cmp(a / name, b / name, shallow=False), name
     for run, of in [(a, cache), (b, by_hand)]:
         for verb, out in [("predict", "p.csv"), ("evaluate", "e")]:
-            done = coldframe(verb, "--run", run, "--cache", of, "--out", run / out,
-                             *(["--explain", run / "frames.csv"] if verb == "predict" else ["--bootstrap", 50]))
-            assert done.returncode == 0, done.stderr
+            succeed(verb, "--run", run, "--cache", of, "--out", run / out,
+                    *(["--explain", run / "frames.csv"] if verb == "predict" else ["--bootstrap", 50]))
     for name in ["p.csv", "frames.csv", "e/predictions.csv"]:
         assert filecmp.cmp(a / name, b / name, shallow=False), name
     dates = train(cache, tmp_path / "dates", "--visits", "date", *words)

@@ -13,7 +13,7 @@ import torch
 from safetensors import safe_open
 from sklearn.impute import MissingIndicator
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from training_support import PROGRAM, REPO, coldframe, exam, make_cache, quick
+from training_support import PROGRAM, REPO, coldframe, exam, make_cache, quick, succeed
 
 import temporal_model
 
@@ -109,8 +109,7 @@ def test_predict_applies_each_fold_s_encoding(cohort, tmp_path):
     told.write_text("exam,age,sex\nexam-0,51,D\nexam-1,,\n")
     bare = [exam(n, 3, str(n), columns={"label": str(n), "sex": "F"}) for n in range(2)]
     bare = make_cache(tmp_path, bare, frames, name="bare.cache")
-    done = coldframe("predict", "--run", tmp_path / "run", "--cache", bare, "--labels", told, "--out", tmp_path / "b.csv")
-    assert done.returncode == 0, done.stderr
+    succeed("predict", "--run", tmp_path / "run", "--cache", bare, "--labels", told, "--out", tmp_path / "b.csv")
     assert (tmp_path / "b.csv").read_text() == (tmp_path / "f.csv").read_text()
     done = coldframe("predict", "--run", tmp_path / "run", "--cache", bare, "--out", tmp_path / "c.csv")
     assert done.returncode == 2 and "the cache has no column 'age'" in done.stderr, done.stderr
@@ -175,8 +174,7 @@ def content(run):
 def test_jobs_and_resume_give_the_same_bytes(cohort, tmp_path):
     words = ["train", "--cache", cohort[0], "--target", "label", *quick("--folds", 3, "--epochs", 400, "--patience", 0),
              "--covariates", "age,sex", "--compare", "covariates", "--threads", 2]
-    whole = coldframe(*words, "--out", tmp_path / "whole", "--jobs", 1)
-    assert whole.returncode == 0, whole.stderr
+    succeed(*words, "--out", tmp_path / "whole", "--jobs", 1)
     state = tmp_path / "cut.unfinished" / "state"
     for _ in range(8):  # a signal that fell between fits is sent once more
         process = subprocess.Popen([PROGRAM, *map(str, words), "--out", tmp_path / "cut", "--jobs", "2"], stderr=subprocess.DEVNULL)
@@ -187,8 +185,7 @@ def test_jobs_and_resume_give_the_same_bytes(cohort, tmp_path):
         if list(state.glob("*.checkpoint")):
             break
         shutil.rmtree(tmp_path / "cut.unfinished")
-    resumed = coldframe(*words, "--out", tmp_path / "cut", "--resume", "--jobs", 3)
-    assert resumed.returncode == 0, resumed.stderr
+    succeed(*words, "--out", tmp_path / "cut", "--resume", "--jobs", 3)
     assert content(tmp_path / "cut") == content(tmp_path / "whole")
 
 
@@ -263,12 +260,10 @@ def test_targets_of_frames_and_several_targets_take_them(tmp_path):
         entry["frame_columns"] = {"phase": [str((t + int(entry["columns"]["label"])) % 2) for t in range(len(values))]}
     cache = make_cache(tmp_path, exams, features)
     for where in ["head", "frames"]:
-        done = coldframe("train", "--cache", cache, "--target", "phase", "--out", tmp_path / where, "--covariates", "age,sex",
-                         "--covariates-at", where, *quick("--folds", 2, "--epochs", 2, "--compare", "covariates,single,blank,lstm"))
-        assert done.returncode == 0, done.stderr
-    done = coldframe("train", "--cache", cache, "--target", "label,grade:ordinal,age:regression", "--out", tmp_path / "several",
-                     "--covariates", "sex,site", *quick("--folds", 2, "--epochs", 2, "--compare"))
-    assert done.returncode == 0, done.stderr
+        done = succeed("train", "--cache", cache, "--target", "phase", "--out", tmp_path / where, "--covariates", "age,sex",
+                       "--covariates-at", where, *quick("--folds", 2, "--epochs", 2, "--compare", "covariates,single,blank,lstm"))
+    succeed("train", "--cache", cache, "--target", "label,grade:ordinal,age:regression", "--out", tmp_path / "several",
+            "--covariates", "sex,site", *quick("--folds", 2, "--epochs", 2, "--compare"))
     assert "covariates" in [model["name"] for model in summary_of(tmp_path / "several")["targets"][0]["models"]]
 
 
@@ -285,8 +280,7 @@ def test_blank_keeps_the_covariates(tmp_path):
 def test_contributions_of_frames_add_up_beside_covariates(cohort, tmp_path, where):
     cache = cohort[0]
     train(cache, tmp_path / "run", "--covariates", "age,sex", "--covariates-at", where)
-    done = coldframe("predict", "--run", tmp_path / "run", "--cache", cache, "--out", tmp_path / "p.csv", "--explain", tmp_path / "e.csv")
-    assert done.returncode == 0, done.stderr
+    succeed("predict", "--run", tmp_path / "run", "--cache", cache, "--out", tmp_path / "p.csv", "--explain", tmp_path / "e.csv")
     rows = pd.read_csv(tmp_path / "e.csv").groupby("exam")
     gap = rows.contribution.sum() - (rows.output.first() - rows.baseline.first())
     assert gap.abs().max() < 1e-4

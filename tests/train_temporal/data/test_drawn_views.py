@@ -3,7 +3,7 @@ import json
 
 import numpy as np
 import pytest
-from training_support import coldframe, make_cache, quick, ramp_exams
+from training_support import coldframe, make_cache, quick, ramp_exams, succeed
 
 
 def made(folder, views, name="views.cache", count=60):
@@ -59,8 +59,7 @@ def test_other_programs_see_the_clean_view(cache, tmp_path):
     plain = made(tmp_path, {}, "plain.cache")
     assert train(cache, tmp_path / "run").returncode == 0
     for name, source in [("a", cache), ("b", plain)]:
-        done = coldframe("predict", "--run", tmp_path / "run", "--cache", source, "--out", tmp_path / f"{name}.csv")
-        assert done.returncode == 0, done.stderr
+        succeed("predict", "--run", tmp_path / "run", "--cache", source, "--out", tmp_path / f"{name}.csv")
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
 
 

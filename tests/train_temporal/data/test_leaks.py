@@ -1,7 +1,7 @@
 """The program tells of what would make the figures too good, or exams missing."""
 import json
 
-from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exams
+from training_support import make_cache, quick, ramp_cache, ramp_exams, succeed
 
 
 def test_copies_on_both_sides_of_a_split_are_told(tmp_path):
@@ -11,9 +11,8 @@ def test_copies_on_both_sides_of_a_split_are_told(tmp_path):
     features[4], features[9] = features[2].copy(), features[2].copy()  # 4 is in the same part as 2
     exams[9]["columns"]["label"] = exams[2]["columns"]["label"]
     cache = make_cache(tmp_path, exams, features)
-    result = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run",
-                       *quick("--epochs", 1))
-    assert result.returncode == 0, result.stderr
+    result = succeed("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run",
+                     *quick("--epochs", 1))
     told = "1 exam with the same features as one in another part of a split, such as 'exam-9' and 'exam-2'"
     assert told in result.stderr
     warnings = json.loads((tmp_path / "run" / "summary.json").read_text())["warnings"]
@@ -25,7 +24,6 @@ def test_copies_on_both_sides_of_a_split_are_told(tmp_path):
 def test_a_cache_whose_parts_are_not_finished_is_warned_of(tmp_path):
     cache = ramp_cache(tmp_path)
     (cache / ".part-0-of-2.json").write_text("{}")
-    result = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run",
-                       *quick("--folds", 1, "--epochs", 1))
-    assert result.returncode == 0, result.stderr
+    result = succeed("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run",
+                     *quick("--folds", 1, "--epochs", 1))
     assert "parts of an extraction share the cache" in result.stdout + result.stderr

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from training_support import PROGRAM, coldframe, exam, make_cache, quick
+from training_support import PROGRAM, coldframe, exam, make_cache, quick, succeed
 
 import temporal_model
 
@@ -112,9 +112,8 @@ def test_held_out_predictions_equal_pytorch_on_rows_that_were_merged_by_hand(coh
 
 
 def test_a_search_leaves_the_inputs_of_streams(cohort, tmp_path):
-    done = coldframe("train", "--cache", cohort[0], "--target", "label", "--out", tmp_path / "run", "--streams", "stream",
-                     *quick("--folds", 2, "--epochs", 1, "--search", 5, inputs=None))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cohort[0], "--target", "label", "--out", tmp_path / "run", "--streams", "stream",
+            *quick("--folds", 2, "--epochs", 1, "--search", 5, inputs=None))
     table = pd.read_csv(tmp_path / "run" / "search.csv")
     assert set(table.inputs) == {"level"} and table.model.nunique() > 1
 
@@ -162,10 +161,8 @@ def test_comparing_alone_adds_each_stream_and_subgroups_know_who_has_which(cohor
 def test_applied_runs_read_streams_as_their_training_did(cohort, tmp_path):
     cache, exams, features = cohort
     train(cache, tmp_path / "run", "--epochs", 3, "--fusion", "gated")
-    done = coldframe("predict", "--run", tmp_path / "run", "--cache", cache, "--out", tmp_path / "p.csv", "--explain", tmp_path / "x.csv")
-    assert done.returncode == 0, done.stderr
-    done = coldframe("evaluate", "--run", tmp_path / "run", "--cache", cache, "--out", tmp_path / "e", "--bootstrap", 50)
-    assert done.returncode == 0, done.stderr
+    succeed("predict", "--run", tmp_path / "run", "--cache", cache, "--out", tmp_path / "p.csv", "--explain", tmp_path / "x.csv")
+    succeed("evaluate", "--run", tmp_path / "run", "--cache", cache, "--out", tmp_path / "e", "--bootstrap", 50)
     ours = pd.read_csv(tmp_path / "p.csv").set_index("exam")
     theirs = pd.read_csv(tmp_path / "e" / "predictions.csv").set_index("exam")
     np.testing.assert_array_equal(ours.p_1, theirs.p_1[ours.index])
@@ -174,8 +171,7 @@ def test_applied_runs_read_streams_as_their_training_did(cohort, tmp_path):
         assert rows.contribution.sum() == pytest.approx(rows.output.iloc[0] - rows.baseline.iloc[0], abs=2e-4)
     one = [(e, v) for e, v in zip(exams, features) if set(e["frame_columns"]["stream"]) == {"ICGA"}]
     alone = make_cache(tmp_path, [e for e, _ in one], [v for _, v in one], name="alone.cache")
-    done = coldframe("predict", "--run", tmp_path / "run", "--cache", alone, "--out", tmp_path / "alone.csv")
-    assert done.returncode == 0, done.stderr
+    succeed("predict", "--run", tmp_path / "run", "--cache", alone, "--out", tmp_path / "alone.csv")
     again = pd.read_csv(tmp_path / "alone.csv").set_index("exam")
     np.testing.assert_allclose(again.p_1, ours.p_1[again.index], rtol=0, atol=1e-6)
 
@@ -237,8 +233,7 @@ def test_a_stream_that_the_training_did_not_have_is_hidden_and_said(tmp_path):
     for number in (28, 29):
         features[number][:4] = 1000
     loud = make_cache(tmp_path, exams, features, name="loud.cache")
-    done = coldframe("predict", "--run", tmp_path / "run", "--cache", loud, "--out", tmp_path / "loud.csv")
-    assert done.returncode == 0, done.stderr
+    succeed("predict", "--run", tmp_path / "run", "--cache", loud, "--out", tmp_path / "loud.csv")
     before, after = (pd.read_csv(tmp_path / name).p_1 for name in ["p.csv", "loud.csv"])
     np.testing.assert_allclose(before, after, rtol=0, atol=1e-6)
 
@@ -248,8 +243,7 @@ def test_a_label_of_frames_may_stand_in_any_stream_but_only_one_per_instant(tmp_
     exams = [exam(n, 4, str(n % 2), time_s=[0, 1, 0, 1], frame_columns={"stream": ["FA", "FA", "ICGA", "ICGA"], **labels}) for n in range(18)]
     cache = make_cache(tmp_path, exams, [np.random.default_rng(n).normal(size=(4, 5)) for n in range(18)])
     words = ["train", "--cache", cache, "--streams", "stream", *quick("--folds", 3, "--epochs", 1)]
-    done = coldframe(*words, "--target", "later", "--out", tmp_path / "later")
-    assert done.returncode == 0, done.stderr
+    succeed(*words, "--target", "later", "--out", tmp_path / "later")
     done = coldframe(*words, "--target", "other", "--out", tmp_path / "other")
     assert done.returncode == 3 and "frames of one instant of exam 'exam-0' have different values of 'other'" in done.stderr, done.stderr
 

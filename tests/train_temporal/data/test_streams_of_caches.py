@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from test_streams import STREAMS, auroc_of, made, train
-from training_support import coldframe, exam, make_cache, quick
+from training_support import coldframe, exam, make_cache, quick, succeed
 
 
 def in_several(folder, exams, features, recipes=(None, None), change=None):
@@ -88,14 +88,12 @@ def test_runs_of_both_kinds_are_applied_to_both_kinds_of_caches(cohort, tmp_path
     for run in ("one", "several"):
         for number, cache in enumerate([one, several, f"{icga},{fa}"]):
             out = tmp_path / f"{run}-{number}.csv"
-            done = coldframe("predict", "--run", tmp_path / run, "--cache", cache, "--out", out, "--explain", tmp_path / f"x-{out.name}")
-            assert done.returncode == 0, done.stderr
+            done = succeed("predict", "--run", tmp_path / run, "--cache", cache, "--out", out, "--explain", tmp_path / f"x-{out.name}")
             tables.append(pd.read_csv(out).set_index("exam").p_1)
             assert len(tables[-1]) == len(exams)
             np.testing.assert_allclose(tables[-1], tables[0][tables[-1].index], rtol=0, atol=1e-6)
-    done = coldframe("evaluate", "--run", tmp_path / "several", "--cache", several, "--out", tmp_path / "e", "--bootstrap", 50,
-                     "--against", tmp_path / "one")
-    assert done.returncode == 0, done.stderr
+    succeed("evaluate", "--run", tmp_path / "several", "--cache", several, "--out", tmp_path / "e", "--bootstrap", 50,
+            "--against", tmp_path / "one")
     evaluated = pd.read_csv(tmp_path / "e" / "predictions.csv").set_index("exam")
     np.testing.assert_allclose(evaluated.p_1, tables[0][evaluated.index], rtol=0, atol=1e-6)
     done = coldframe("train", "--cache", several, "--target", "label", "--benchmark", *quick("--fusion", "gated"))
@@ -123,8 +121,7 @@ def test_every_stream_keeps_a_recipe_of_its_own(tmp_path):
     train_several(several, tmp_path / "run", "--epochs", 1)
     report = (tmp_path / "run" / "report.html").read_text()
     assert "streams.FA.weights.sha256" in report and "streams.ICGA.weights.sha256" in report
-    done = coldframe("predict", "--run", tmp_path / "run", "--cache", several, "--out", tmp_path / "p.csv")
-    assert done.returncode == 0, done.stderr
+    succeed("predict", "--run", tmp_path / "run", "--cache", several, "--out", tmp_path / "p.csv")
     done = coldframe("bundle", "make", tmp_path / "run", "--out", tmp_path / "b", "--license", "mit")
     assert done.returncode == 2 and "recipes of their own" in done.stderr, done.stderr
     for caches, stream, found in [(in_several(folders[1], exams, features, recipes[:1] * 2), "ICGA", '"aa", the run "bb"'),
@@ -146,8 +143,7 @@ def test_words_that_name_no_caches_are_refused(cohort, tmp_path):
         assert done.returncode in (2, 3) and said in done.stderr, done.stderr
     assert "give one of them" in train_several(several, tmp_path / "run", "--streams", "stream", expect=2).stderr
     train_several(several, tmp_path / "run", "--epochs", 1)
-    train_plain = coldframe("train", "--cache", one, "--target", "label", "--out", tmp_path / "plain", *quick("--folds", 3, "--epochs", 1))
-    assert train_plain.returncode == 0, train_plain.stderr
+    succeed("train", "--cache", one, "--target", "label", "--out", tmp_path / "plain", *quick("--folds", 3, "--epochs", 1))
     for run, words, said in [("run", f"FA={fa},OCT={icga}", "names the streams FA, OCT, and the run learnt FA, ICGA"),
                              ("plain", several, "trained without streams"), ("run", fa, "--cache NAME=PATH,NAME=PATH")]:
         for command in (["predict", "--out", tmp_path / "p.csv"], ["evaluate"]):
@@ -160,8 +156,7 @@ def test_a_path_stays_a_path(cohort, tmp_path):
     for name in ("a=b.cache", "a=b,c=d.cache", "a,b.cache"):
         made_cache = make_cache(tmp_path, exams, features, name=name)
         for path, folder in [(made_cache, None), (name, tmp_path)]:
-            done = coldframe("train", "--cache", path, "--target", "label", "--out", tmp_path / "run", "--overwrite", *quick("--folds", 2, "--epochs", 1), cwd=folder)
-            assert done.returncode == 0, done.stderr
+            done = succeed("train", "--cache", path, "--target", "label", "--out", tmp_path / "run", "--overwrite", *quick("--folds", 2, "--epochs", 1), cwd=folder)
     done = coldframe("train", "--cache", "a=b=c.cache", "--target", "label", "--out", tmp_path / "run", cwd=tmp_path)
     assert done.returncode == 2 and "there is no such cache" in done.stderr
 

@@ -3,7 +3,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from training_support import coldframe, make_cache, quick, ramp_exams
+from training_support import make_cache, quick, ramp_exams, succeed
 
 import temporal_model
 
@@ -84,17 +84,15 @@ def trained(folder, *words, elapsed=False):
     for entry, values in zip(exams, features):
         values[~np.array(entry["present"], bool)] = np.nan
     cache, run = make_cache(folder, exams, features), folder / "run"
-    done = coldframe("train", "--cache", cache, "--target", "label", "--out", run,
-                     *quick("--folds", 2, "--seeds", 2, *words))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache, "--target", "label", "--out", run,
+            *quick("--folds", 2, "--seeds", 2, *words))
     return cache, run, exams, features
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_predict_equals_pytorch(tmp_path, variant):
     cache, run, exams, features = trained(tmp_path, *VARIANTS[variant], elapsed=variant.startswith("elapsed"))
-    predicted = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "p.csv")
-    assert predicted.returncode == 0, predicted.stderr
+    succeed("predict", "--run", run, "--cache", cache, "--out", tmp_path / "p.csv")
     ours = pd.read_csv(tmp_path / "p.csv")
     assert list(ours.exam) == [e["id"] for e in exams]
     ours = ours[["p_0", "p_1"]].to_numpy()

@@ -2,13 +2,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from training_support import coldframe, quick, ramp_cache
+from training_support import coldframe, quick, ramp_cache, succeed
 
 
 def losses(folder, cache, name, *more):
     words = ["--target", "label", "--folds", 1, "--epochs", 8, "--patience", 0, "--clip", 0.5, *more]
-    result = coldframe("train", "--cache", cache, "--out", folder / name, *quick(*words))
-    assert result.returncode == 0, result.stderr
+    succeed("train", "--cache", cache, "--out", folder / name, *quick(*words))
     return pd.read_csv(folder / name / "metrics.csv")[["train_loss", "validation_loss"]].to_numpy()
 
 

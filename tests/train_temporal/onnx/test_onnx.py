@@ -8,7 +8,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from training_support import BUILD, REPO, coldframe, exam, loaded, make_cache, quick
+from training_support import BUILD, REPO, exam, loaded, make_cache, quick, succeed
 
 import temporal_model
 
@@ -83,9 +83,8 @@ def made(folder, apart=None):
 
 
 def trained(cache, folder, *words, target="label"):
-    done = coldframe("train", "--cache", cache, "--target", target, "--out", folder / "run",
-                     *quick("--folds", 2, "--epochs", 2, *words))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache, "--target", target, "--out", folder / "run",
+            *quick("--folds", 2, "--epochs", 2, *words))
     return folder / "run"
 
 

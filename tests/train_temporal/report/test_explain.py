@@ -7,7 +7,7 @@ import pytest
 import torch
 from captum.attr import IntegratedGradients
 from test_forward import present_frames, trained
-from training_support import coldframe, make_cache, quick, ramp_exams
+from training_support import coldframe, make_cache, quick, ramp_exams, succeed
 
 import temporal_model
 
@@ -28,9 +28,8 @@ VARIANTS = {
 
 
 def explain(run, cache, folder, *more):
-    done = coldframe("predict", "--run", run, "--cache", cache, "--out", folder / "p.csv",
-                     "--explain", folder / "frames.csv", "--json", "--threads", 1, *more)
-    assert done.returncode == 0, done.stderr
+    done = succeed("predict", "--run", run, "--cache", cache, "--out", folder / "p.csv",
+                   "--explain", folder / "frames.csv", "--json", "--threads", 1, *more)
     return (pd.read_csv(folder / "p.csv"), pd.read_csv(folder / "frames.csv"),
             json.loads(done.stdout)["contributions"])
 
@@ -96,9 +95,8 @@ def test_frames_that_carry_nothing_get_nothing(tmp_path):
         values[:] = random.normal(0, 0.1, values.shape)
         values[2, 0] = 1 if number % 2 else -1
     cache, run = make_cache(tmp_path, exams, features), tmp_path / "run"
-    done = coldframe("train", "--cache", cache, "--target", "label", "--out", run,
-                     *quick("--folds", 2, "--epochs", 30))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache, "--target", "label", "--out", run,
+            *quick("--folds", 2, "--epochs", 30))
     _, frames, _ = explain(run, cache, tmp_path)
     strength = frames.contribution.abs().groupby(frames.frame).mean()
     assert strength.idxmax() == 2 and strength[2] > 3 * strength.drop(2).max()
@@ -117,9 +115,8 @@ def test_controls_and_several_classes(tmp_path):
     for model in ["shuffled", "clock"]:
         folder = tmp_path / model
         folder.mkdir()
-        done = coldframe("train", "--cache", cache, "--target", "label", "--out", folder / "run",
-                         "--model", model, *quick("--folds", 2))
-        assert done.returncode == 0, done.stderr
+        succeed("train", "--cache", cache, "--target", "label", "--out", folder / "run",
+                "--model", model, *quick("--folds", 2))
         predictions, frames, _ = explain(folder / "run", cache, folder)
         check_sums(predictions, frames, exams)
         assert list(frames["class"][::8]) == list(predictions.predicted)
@@ -148,9 +145,8 @@ def test_numbers_and_grades_are_explained_as_captum_has_it(tmp_path):
         values[3, 1] = level - 1.5
         entry["columns"] = {"dose": str(500 + 100 * level + number % 3), "grade": str(level)}
     cache, run = make_cache(tmp_path, exams, features), tmp_path / "run"
-    done = coldframe("train", "--cache", cache, "--target", "dose:regression,grade:ordinal", "--out",
-                     run, *quick("--folds", 2, "--epochs", 30))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache, "--target", "dose:regression,grade:ordinal", "--out",
+            run, *quick("--folds", 2, "--epochs", 30))
     predictions, frames, said = explain(run, cache, tmp_path)
     assert said["largest_gap"] <= TOLERANCE and frames["class"].isna().all()
     grades = predictions[[f"grade:p_{k}" for k in range(4)]].to_numpy() @ np.arange(4)
@@ -196,9 +192,8 @@ def test_what_has_no_single_output_is_refused(tmp_path):
     for entry in exams:
         entry["frame_columns"] = {"late": [str(int(t > 3)) for t in range(8)]}
     cache, run = make_cache(tmp_path, exams, features), tmp_path / "run"
-    done = coldframe("train", "--cache", cache, "--target", "late", "--out", run,
-                     *quick("--folds", 2, "--epochs", 2))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache, "--target", "late", "--out", run,
+            *quick("--folds", 2, "--epochs", 2))
     refused = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "p.csv",
                         "--explain", tmp_path / "f.csv")
     assert refused.returncode == 2 and "'late' has a value per frame" in refused.stderr

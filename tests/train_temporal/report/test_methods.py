@@ -2,12 +2,11 @@
 import json
 
 import pytest
-from training_support import coldframe, quick, ramp_cache
+from training_support import quick, ramp_cache, succeed
 
 
 def methods_of(cache, run, *words):
-    done = coldframe("train", "--cache", cache, "--out", run, *quick("--folds", 3, "--epochs", 2, *words))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache, "--out", run, *quick("--folds", 3, "--epochs", 2, *words))
     return (run / "METHODS.md").read_text(), *(json.loads((run / name).read_text()) for name in ("config.json", "summary.json"))
 
 

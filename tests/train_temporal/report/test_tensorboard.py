@@ -2,9 +2,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from run_support import LONG, command, interrupt
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from test_run_folder import LONG, command, interrupt
-from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exams
+from training_support import make_cache, quick, ramp_cache, ramp_exams, succeed
 
 TAGS = {"loss/train": "train_loss", "loss/validation": "validation_loss",
         "learning_rate": "learning_rate"}
@@ -46,9 +46,8 @@ def cache(tmp_path_factory):
 
 def test_every_fit_has_its_epochs(cache, tmp_path):
     run = tmp_path / "run"
-    done = coldframe("train", "--cache", cache, "--target", "label", "--out", run, "--compare",
-                     "mean,clock", *quick("--folds", 2, "--seeds", 2, "--epochs", 4))
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache, "--target", "label", "--out", run, "--compare",
+            "mean,clock", *quick("--folds", 2, "--seeds", 2, "--epochs", 4))
     fits = check_run(run)
     assert len(fits) == 3 * 2 * 2
     for found in fits.values():
@@ -72,9 +71,8 @@ def test_other_tasks_have_figures_of_their_own(tmp_path):
                                     "validation/dose/r2", "validation/dose/mae"]),
             ("late", ["validation/auroc"])]:
         run = tmp_path / target.replace(":", "-")
-        done = coldframe("train", "--cache", made, "--target", target, "--out", run,
-                         *quick("--folds", 2, "--epochs", 2))
-        assert done.returncode == 0, done.stderr
+        succeed("train", "--cache", made, "--target", target, "--out", run,
+                *quick("--folds", 2, "--epochs", 2))
         for found in check_run(run).values():
             assert sorted(found) == sorted([*TAGS, *tags, "time/step", "time/epoch"])
             if "validation/mae" in found:
@@ -96,6 +94,5 @@ def test_a_resumed_run_has_every_epoch_once(cache, tmp_path):
             path.write_bytes(path.read_bytes()[:-9])
         else:
             path.unlink()
-    done = coldframe(*command(cache, out, *LONG), "--resume")
-    assert done.returncode == 0, done.stderr
+    succeed(*command(cache, out, *LONG), "--resume")
     check_run(out)

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from browser import Browser
-from training_support import BUILD, coldframe, quick
+from training_support import BUILD, quick, succeed
 
 EXAMS, FRAMES = 60, 6
 
@@ -20,9 +20,8 @@ def run(tmp_path_factory):
         Image.new("RGB", (96, 64), (40 * t, 80, 160)).save(folder / f"{t}.jpg")
     words = ["pictured", folder / "x.h5", EXAMS, *(folder / f"{t}.jpg" for t in range(FRAMES))]
     subprocess.run([BUILD / "tests" / "cache_driver", *map(str, words)], check=True)
-    result = coldframe("train", "--cache", folder / "x.h5", "--target", "label", "--out", folder / "run",
-                       *quick("--folds", 3, "--epochs", 4))
-    assert result.returncode == 0, result.stderr
+    succeed("train", "--cache", folder / "x.h5", "--target", "label", "--out", folder / "run",
+            *quick("--folds", 3, "--epochs", 4))
     return folder / "run"
 
 
@@ -111,8 +110,7 @@ def test_tables_survive_a_narrow_window(page):
 
 def test_pictures_can_stay_out(run):
     out = run.parent / "without"
-    result = coldframe("train", "--cache", run.parent / "x.h5", "--target", "label", "--out", out, "--without-thumbnails",
-                       *quick("--folds", 2, "--epochs", 1))
-    assert result.returncode == 0, result.stderr
+    succeed("train", "--cache", run.parent / "x.h5", "--target", "label", "--out", out, "--without-thumbnails",
+            *quick("--folds", 2, "--epochs", 1))
     assert "jpeg" in (run / "report.html").read_text() and "image/jpeg;base64,/9j" not in (out / "report.html").read_text()
     assert '"pictures":{}' in (out / "report.html").read_text()

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from training_support import REPO, coldframe, exam, make_cache
+from training_support import REPO, coldframe, exam, make_cache, succeed
 
 import temporal_model
 
@@ -31,8 +31,7 @@ def cohort(folder, name="change", kind="level", seed=1, count=None):
 
 
 def predictions(cache, out, *more):
-    done = coldframe("train", "--cache", cache, "--target", "label", "--out", out, "--bootstrap", 10, "--folds", 2, *more)
-    assert done.returncode == 0, done.stderr
+    done = succeed("train", "--cache", cache, "--target", "label", "--out", out, "--bootstrap", 10, "--folds", 2, *more)
     rows = list(csv.DictReader((out / "predictions.csv").open()))
     return np.array([float(row["p_1"]) for row in rows]), np.array([int(row["label"]) for row in rows]), done
 
@@ -81,19 +80,16 @@ def test_by_default_a_fold_takes_the_summary_that_does_better(taken):
 def test_what_chose_differently_predicts_and_is_evaluated(taken, tmp_path):
     run, cache, *_ = taken
     held_out = {row["exam"]: row for row in csv.DictReader((run / "predictions.csv").open())}
-    done = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
-    assert done.returncode == 0, done.stderr
+    succeed("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
     new = {row["exam"]: float(row["p_1"]) for row in csv.DictReader((tmp_path / "new.csv").open())}
     assert np.corrcoef([new[one] for one in held_out], [float(row["p_1"]) for row in held_out.values()])[0, 1] > 0.9
-    done = coldframe("evaluate", "--run", run, "--cache", cache, "--out", tmp_path / "evaluated", "--json")
-    assert done.returncode == 0, done.stderr
+    done = succeed("evaluate", "--run", run, "--cache", cache, "--out", tmp_path / "evaluated", "--json")
     assert [one["name"] for one in json.loads(done.stdout)["models"]] == ["gru", "shuffled", "summary"]
 
 
 def test_the_python_module_predicts_the_same(taken, tmp_path):
     run, cache, *_ = taken
-    done = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
-    assert done.returncode == 0, done.stderr
+    succeed("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
     new = [float(row["p_1"]) for row in csv.DictReader((tmp_path / "new.csv").open())]
     for (_, _, _, values, times), expected in zip(change_cohorts.made("change", 1, False)[:20], new):
         found = temporal_model.predict(run, values.astype(np.float16).astype(np.float32), times - times[0])
@@ -125,16 +121,14 @@ def test_fits_that_chose_differently_are_one_run(tmp_path, more):
         exams[-1]["columns"] |= {"age": str(40 + number % 7), "site": make.__name__}
         features.append(make(random, label))
     cache, run = make_cache(tmp_path, exams, features), tmp_path / "run"
-    done = coldframe("train", "--cache", cache, "--target", "label", "--out", run, "--bootstrap", 10, "--folds", "groups",
-                     "--group", "site", "--epochs", 40, "--hidden", 16, "--lr", 0.01, "--noise", 0, *more)
-    assert done.returncode == 0, done.stderr
+    succeed("train", "--cache", cache, "--target", "label", "--out", run, "--bootstrap", 10, "--folds", "groups",
+            "--group", "site", "--epochs", 40, "--hidden", 16, "--lr", 0.01, "--noise", 0, *more)
     rows = list(csv.DictReader((run / "splits.csv").open()))
     held_out = [next(exams[int(row["exam"][5:])]["columns"]["site"] for row in rows
                      if (row["fold"], row["part"]) == (str(fold), "test")) for fold in range(2)]
     taken = dict(zip(held_out, (fold[0] for fold in summary_of(run)["models"][0]["families"])))
     assert taken["small_change"] == "none" and taken["signs"] in ("slope", "last − first"), taken
-    done = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
-    assert done.returncode == 0, done.stderr
+    succeed("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
 
 
 @pytest.mark.parametrize("time, seen", [("on", 1), ("off", 0)])

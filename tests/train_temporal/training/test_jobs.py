@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from training_support import PROGRAM, coldframe, quick, ramp_cache
+from training_support import PROGRAM, quick, ramp_cache, succeed
 
 
 def words(cache, out, *more):
@@ -22,8 +22,7 @@ def content(run):
 
 
 def run(command, out):
-    result = coldframe(*command)
-    assert result.returncode == 0, result.stderr
+    succeed(*command)
     return json.loads((out / "summary.json").read_text())
 
 

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from training_support import PROGRAM, coldframe, quick, ramp_cache
+from training_support import PROGRAM, coldframe, quick, ramp_cache, succeed
 
 LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 FITS = ["--folds", 3, "--seeds", 2, "--compare", "mean,single", "--epochs", 3, "--threads", 1, "--inputs", "auto"]
@@ -51,8 +51,7 @@ def cache(tmp_path_factory):
 
 
 def one_process(cache, folder, *fits):
-    result = coldframe(*words(cache, folder / "run", *fits))
-    assert result.returncode == 0, result.stderr
+    succeed(*words(cache, folder / "run", *fits))
     return content(folder / "run")
 
 

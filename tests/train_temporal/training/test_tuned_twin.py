@@ -9,7 +9,7 @@ import timm
 import torch
 from PIL import Image
 from torch.nn.functional import cross_entropy
-from training_support import coldframe
+from training_support import succeed
 from tuning_support import BLOCKS, CUT, PIXELS, SIDE, cut_cache, extract, made_exams, tiny_vit, train
 
 from temporal_model import load
@@ -92,9 +92,8 @@ def cohort(tmp_path_factory):
 
 def tuned_and_frozen(cache, out, target, epochs):
     """Both AUROCs, and whether tuning is said to have paid."""
-    done = coldframe("train", "--cache", cache, "--target", target, "--out", out, "--folds", 2, "--epochs", epochs,
-                     "--bootstrap", 50, "--compare", "frozen", "--tune", "random", "--tune-lr", 1e-3)
-    assert done.returncode == 0, done.stderr
+    done = succeed("train", "--cache", cache, "--target", target, "--out", out, "--folds", 2, "--epochs", epochs,
+                   "--bootstrap", 50, "--compare", "frozen", "--tune", "random", "--tune-lr", 1e-3)
     models = json.loads((out / "summary.json").read_text())["models"]
     return *(model["metrics"]["auroc"]["mean_over_folds"]["value"] for model in models), "Tuning the ViT paid" in done.stdout
 
