@@ -97,7 +97,7 @@ inline std::vector<BatchItem> all_frames(const Dataset& dataset,
   return items;
 }
 
-inline FitResult run_to_end(const FitTask& task) {
+inline FitRecord run_to_end(const FitTask& task) {
   Trainer trainer(task);
   while (!trainer.finished()) trainer.run_epoch();
   return trainer.finish();

@@ -90,7 +90,7 @@ Json targets_json(const Ensemble& ensemble) {
   for (std::size_t t = 0; t < ensemble.targets().size(); ++t) {
     const temporal::Target& target = ensemble.targets()[t];
     Json entry = temporal::to_json(target);
-    if (target.binary()) entry["threshold"] = ensemble.threshold(t);
+    if (target.has_threshold()) entry["threshold"] = ensemble.threshold(t);
     list.push_back(entry);
   }
   return list;
@@ -140,8 +140,9 @@ Json facts_of(const MakeOptions& options, const std::string& license, Ensemble& 
   if (const auto& covariates = ensemble.card().covariates; !covariates.empty())
     facts.update({{"covariates", covariates.names()}, {"covariate_inputs", covariates.places()}});
   const temporal::Arrangement& arrangement = ensemble.card().arrangement;
-  if (!arrangement.streams.empty())
-    facts.update({{"streams", arrangement.stream_names}, {"stream_column", arrangement.streams}});
+  if (!arrangement.stream_column.empty())
+    facts.update(
+        {{"streams", arrangement.stream_names}, {"stream_column", arrangement.stream_column}});
   if (!arrangement.visits.empty()) facts["visits"] = arrangement.visits;
   return facts;
 }

@@ -136,7 +136,7 @@ StudyReport report_on(const std::vector<ModelPredictions>& models, const Cohort&
       {bundled ? "bundle" : "run", (bundled ? options.bundle : options.run).filename().string()},
       {"models", std::to_string(ensemble.size())}};
   for (std::size_t t = 0; t < cohort.targets.size(); ++t) {
-    if (!cohort.targets[t].binary()) continue;
+    if (!cohort.targets[t].has_threshold()) continue;
     const std::string of =
         cohort.targets.size() > 1 ? concat("threshold of ", cohort.targets[t].name) : "threshold";
     study.targets[t].applied_threshold = asked.questions.threshold.value_or(ensemble.threshold(t));
@@ -148,10 +148,10 @@ StudyReport report_on(const std::vector<ModelPredictions>& models, const Cohort&
 
 // Says how far the cohort lies from the training's, where the run knows that.
 void add_shift(RunReport& report, const fs::path& study, const Cohort& cohort,
-               const std::vector<Trait>& times) {
+               const Dataset& dataset, const std::vector<Trait>& times) {
   const auto unlike = UnlikeTraining::read(study, cohort.cache.dimension());
   if (!unlike) return;
-  const ExamTraits traits = traits_of(cohort.cache, cohort.labeled());
+  const ExamTraits traits = traits_of(dataset, cohort.labeled());
   report.shift = cohort_shift(*unlike, traits);
   report.shift_rate = kUnlikeRate;
   const std::string warning = warn_of_unlike(unlike->judge_inputs(traits, times));
@@ -290,7 +290,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (other) models.push_back(std::move(*other));
 
   StudyReport report = report_on(models, cohort, asked, ensemble, options, seen);
-  add_shift(report.targets.front(), applied.study(), cohort, times_shown_to(ensemble));
+  add_shift(report.targets.front(), applied.study(), cohort, dataset, times_shown_to(ensemble));
   finish(report, applied.raw() ? failures : Json(), options,
          options.out.empty() ? "" : to_csv(models.front().held_out));
   return static_cast<int>(failures.empty() ? ExitCode::kDone : ExitCode::kDoneWithFindings);

@@ -45,7 +45,7 @@ void check_time(const TrainOptions& options) {
 }
 
 void check_streams(const TrainOptions& options) {
-  const bool streams = !options.data.arrangement.streams.empty();
+  const bool streams = !options.data.arrangement.stream_column.empty();
   for (const std::string& name : options.compare)
     if (!streams && name.starts_with(kOnlyPrefix))
       throw ConfigError(concat("model ", name,
@@ -65,7 +65,7 @@ void check_streams(const TrainOptions& options) {
 
 void check_inputs(const TrainOptions& options) {
   if (options.inputs == kAutoInputs || options.inputs == word_for(kInputs, Inputs::kLevel)) return;
-  const bool streams = !options.data.arrangement.streams.empty();
+  const bool streams = !options.data.arrangement.stream_column.empty();
   if (streams || options.tune.asked())
     throw ConfigError(concat(
         "--inputs ", options.inputs, " takes differences between frames, ",
@@ -101,14 +101,14 @@ void check_time_encoding(const TrainOptions& options) {
 // Label smoothing and mixup need labels that can be mixed.
 void check_soft_labels(const TrainOptions& options, const Targets& targets) {
   const ObjectiveOptions& objective = options.fit.objective;
-  const auto nominal = [](const Labels& one) { return one.scale() == Scale::kNominal; };
+  const auto smoothed = [](const Labels& one) { return one.kind().takes_smoothing(); };
   if (objective.label_smoothing > 0) {
     if (objective.loss.kind == LossKind::kFocal) {
       throw ConfigError(
           "--label-smoothing changes the cross-entropy, and --loss focal is another loss; give "
           "one");
     }
-    if (std::ranges::none_of(targets, nominal)) {
+    if (std::ranges::none_of(targets, smoothed)) {
       throw ConfigError(concat("--label-smoothing needs binary or multi-class labels, and '",
                                targets[0].name, "' is learnt as ", task_name(targets[0].task)));
     }
@@ -168,15 +168,17 @@ void check_model_options(const TrainOptions& options) {
   check_time_encoding(options);
 }
 
-std::vector<std::string> leave_out_controls(TrainOptions& options, const Targets& targets) {
+void leave_out_controls(TrainOptions& options, const Targets& targets) {
+  if (!targets.per_frame() || !options.default_compare) return;
   std::vector<std::string> left_out;
-  if (!targets.per_frame() || !options.default_compare) return left_out;
   std::erase_if(options.compare, [&](const std::string& model) {
     const bool of_exams = has_output_per_exam(model);
     if (of_exams) left_out.push_back(model);
     return of_exams;
   });
-  return left_out;
+  if (left_out.empty()) return;
+  log_info(concat("--compare without ", join(left_out, ", "), ": one output per exam, and '",
+                  targets.names(), "' has a value per frame"));
 }
 
 void add_streams_alone(TrainOptions& options, const std::vector<std::string>& streams) {

@@ -9,13 +9,13 @@ namespace coldframe::temporal {
 // ConfigError for options that none of the models to be trained can follow.
 void check_model_options(const TrainOptions& options);
 
-// ConfigError for what the options ask and the targets, whose tasks are known once they are read,
-// do not allow.
-// For a bare `--compare`: removes the models that cannot learn these targets, and returns them.
-std::vector<std::string> leave_out_controls(TrainOptions& options, const Targets& targets);
+// For a bare `--compare`: removes the models that cannot learn these targets, and says so.
+void leave_out_controls(TrainOptions& options, const Targets& targets);
 // For a bare `--compare`: adds the main model on each stream by itself. ConfigError where a named
 // one is not among `streams`.
 void add_streams_alone(TrainOptions& options, const std::vector<std::string>& streams);
+// ConfigError for what the options ask and the targets, whose tasks are known once they are read,
+// do not allow.
 void check_task_options(const TrainOptions& options, const Targets& targets);
 
 // What models that read frames in order see of the times of these exams: `time` and `elapsed`.

@@ -17,6 +17,7 @@
 #include "train_temporal/run/apply/unlike_exams.h"
 #include "train_temporal/run/cohort/arrangement.h"
 #include "train_temporal/run/options/named_caches.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -41,9 +42,9 @@ Json summary_json(const Ensemble& ensemble, const cache::CacheReader& cache, con
   for (std::size_t t = 0; t < ensemble.targets().size(); ++t) {
     const Target& target = ensemble.targets()[t];
     Json entry = {{"name", target.name}, {"task", task_name(target.task)}};
-    if (target.has_classes()) entry["classes"] = target.classes;
-    if (target.is_survival()) entry["horizons"] = target.horizons;
-    if (target.binary()) entry["threshold"] = ensemble.threshold(t);
+    if (!target.classes.empty()) entry["classes"] = target.classes;
+    if (!target.horizons.empty()) entry["horizons"] = target.horizons;
+    if (target.has_threshold()) entry["threshold"] = ensemble.threshold(t);
     json["targets"].push_back(entry);
   }
   if (!options.input.empty()) json["failures"] = failures_json(cache);
@@ -77,7 +78,7 @@ std::vector<ExplainedExam> explain(Ensemble& ensemble, const Dataset& dataset,
   for (std::size_t i = 0; i < exams.size(); ++i) {
     for (std::size_t t = 0; t < targets.size(); ++t)
       explained.push_back(
-          {exams[i], t, explained_class(targets[t], predictions.of[t].decision[i])});
+          {exams[i], t, targets[t].kind().explained_class(predictions.of[t].decision[i])});
   }
   Progress progress("explain", "exams by models", explained.size() * ensemble.size());
   explain_exams(ensemble.models(), dataset, explained, [&] {
@@ -122,7 +123,7 @@ Outcome predict(Predictor& applied, const cache::CacheReader& cache, const Apply
   for (const std::string& said : applied.warnings_of(cache, outcome.exams)) log_warning(said);
   const Dataset dataset = ensemble.load(cache, outcome.exams, applied.device());
   PredictionTable predictions = ensemble.predict(cache, dataset, outcome.exams);
-  outcome.unlike = judge_exams(applied.study(), cache, outcome.exams, times_shown_to(ensemble));
+  outcome.unlike = judge_exams(applied.study(), dataset, outcome.exams, times_shown_to(ensemble));
   if (const std::string warning = warn_of_unlike(outcome.unlike); !warning.empty())
     log_warning(warning);
   add_unlike(predictions, outcome.unlike);

@@ -54,40 +54,7 @@ std::string device_names(const std::vector<torch::Device>& devices) {
 class TrainingRun {
  public:
   // `folder`: what is to be trained goes there; null: nothing is, but for --benchmark.
-  TrainingRun(const TrainOptions& options, const RunFolder* folder)
-      : options_(options),
-        devices_(prepare_devices(options)),
-        datasets_(on_each({}, devices_)),
-        cohort_(open_cohort(options.data, {})),
-        asked_(ask(cohort_, questions_of(options, cohort_))),
-        splits_(divide(cohort_, options, split_text_)) {
-    cohort_.covariates = read_covariates(cohort_, splits_, options_);
-    for (std::string& warning : unlearnt_streams(cohort_.cache, splits_))
-      cohort_.warnings.push_back(std::move(warning));
-    for (const std::string& note : cohort_.notes) log_info(note);
-    for (const std::string& warning : cohort_.warnings) log_warning(warning);
-    const auto left_out = leave_out_controls(options_, cohort_.targets);
-    if (!left_out.empty()) {
-      log_info(concat("--compare without ", join(left_out, ", "), ": one output per exam, and '",
-                      cohort_.targets.names(), "' has a value per frame"));
-    }
-    add_streams_alone(options_, cohort_.cache.streams());
-    check_task_options(options_, cohort_.targets);
-    if (!options_.against.empty()) require_comparable(options_.against, cohort_.targets.list());
-    warn_of_emulated_precision(options.fit.precision, devices_.front());
-    resolve_model();
-    tuned_ = open_vit(options_, cohort_);
-    check_earlier_run(experiment(), cohort_);
-    const auto views = training_views(cohort_.cache, options.views);
-    if (views.size() > 1)
-      log_info(concat("training draws one of ", views.size(),
-                      " views of each exam per epoch (--views clean for the clean one alone)"));
-    if (folder != nullptr && !folder->finished()) monitor_ = start_monitor(options_, devices_);
-    const auto begun = Clock::now();
-    load_features(views);
-    load_seconds_ = std::chrono::duration<double>(Clock::now() - begun).count();
-    check_tuning(experiment());
-  }
+  TrainingRun(const TrainOptions& options, const RunFolder* folder);
 
   Json config() const;
   int run(RunFolder& folder);
@@ -95,9 +62,10 @@ class TrainingRun {
   void require_affordable() const { temporal::require_affordable(experiment(), load_seconds_); }
 
  private:
+  void complete_cohort();
   void resolve_model();
   void resolve_search();
-  void load_features(const std::vector<std::string>& views);
+  void load_features();
   Experiment experiment() const {
     return {datasets_, cohort_.targets, cohort_.covariates, splits_,      options_,
             base_,     settings_,       found_.chosen,      tuned_.get(), &cohort_.patients};
@@ -127,7 +95,42 @@ class TrainingRun {
   double load_seconds_ = 0;
 };
 
-void TrainingRun::load_features(const std::vector<std::string>& views) {
+TrainingRun::TrainingRun(const TrainOptions& options, const RunFolder* folder)
+    : options_(options),
+      devices_(prepare_devices(options)),
+      datasets_(on_each({}, devices_)),
+      cohort_(open_cohort(options.data, {})),
+      asked_(ask(cohort_, questions_of(options, cohort_))),
+      splits_(divide(cohort_, options, split_text_)) {
+  complete_cohort();
+  leave_out_controls(options_, cohort_.targets);
+  add_streams_alone(options_, cohort_.cache.streams());
+  check_task_options(options_, cohort_.targets);
+  if (!options_.against.empty()) require_comparable(options_.against, cohort_.targets.list());
+  warn_of_emulated_precision(options.fit.precision, devices_.front());
+  resolve_model();
+  tuned_ = open_vit(options_, cohort_);
+  check_earlier_run(experiment(), cohort_);
+  if (folder != nullptr && !folder->finished()) monitor_ = start_monitor(options_, devices_);
+  load_features();
+  check_tuning(experiment());
+}
+
+// Adds what depends on the splits, and tells what was decided and what somebody should check.
+void TrainingRun::complete_cohort() {
+  cohort_.covariates = read_covariates(cohort_, splits_, options_);
+  for (std::string& warning : unlearnt_streams(cohort_.cache, splits_))
+    cohort_.warnings.push_back(std::move(warning));
+  for (const std::string& note : cohort_.notes) log_info(note);
+  for (const std::string& warning : cohort_.warnings) log_warning(warning);
+}
+
+void TrainingRun::load_features() {
+  const auto begun = Clock::now();
+  const auto views = training_views(cohort_.cache, options_.views);
+  if (views.size() > 1)
+    log_info(concat("training draws one of ", views.size(),
+                    " views of each exam per epoch (--views clean for the clean one alone)"));
   const auto exams = cohort_.labeled();
   placement_ = place_features(options_.features,
                               stored_bytes(cohort_.cache, exams, RowKind::kFeatures) * views.size(),
@@ -136,6 +139,7 @@ void TrainingRun::load_features(const std::vector<std::string>& views) {
   datasets_ = on_each(
       load_dataset(cohort_.cache, exams, source_kinds_, devices_.front(), views, placement_.where),
       devices_);
+  load_seconds_ = std::chrono::duration<double>(Clock::now() - begun).count();
 }
 
 void TrainingRun::resolve_model() {
@@ -144,7 +148,7 @@ void TrainingRun::resolve_model() {
   base_ = options_.architecture;
   base_.dimension = cohort_.cache.dimension();
   base_.streams = cohort_.cache.streams();
-  base_.classes = static_cast<std::int64_t>(cohort_.targets.outputs());
+  base_.outputs = static_cast<std::int64_t>(cohort_.targets.outputs());
   ModelConfig main = base_;
   set_model(main, options_.model);
   base_.layers = options_.layers_of(*main.architecture);
@@ -193,7 +197,7 @@ Json TrainingRun::config() const {
   json["exam_is_patient"] = options_.data.exam_is_patient;
   const Arrangement& arrangement = options_.data.arrangement;
   if (!arrangement.visits.empty()) json["visits"] = arrangement.visits;
-  if (!arrangement.streams.empty()) json["streams"] = arrangement.streams;
+  if (!arrangement.stream_column.empty()) json["streams"] = arrangement.stream_column;
   json["split"] = split_text_;
   json["folds"] = splits_.size();
   json["repeats"] = splits_.back().repeat + 1;
@@ -252,7 +256,7 @@ bool TrainingRun::train(RunFolder& folder) {
   const auto models = assemble(fits, cohort_, options_, asked_.questions.threshold);
   write_tables(folder, experiment(), cohort_, fits, models);
   write_models(folder, experiment(), cohort_, source_kinds_, fits, models);
-  write_unlike_training(cohort_.cache, splits_, folder.file(kUnlikeFile));
+  write_unlike_training(datasets_.front(), splits_, folder.file(kUnlikeFile));
   StudyReport result = report(models, fits);
   Json summary = metrics_json(result);
   if (monitor_) add_machine(*monitor_, options_.monitor, result.targets.front(), summary);

@@ -20,11 +20,7 @@ std::int64_t partner_row(const Dataset& dataset, const Partner& partner, std::si
          dataset.rows_before(partner.view);
 }
 
-torch::Tensor int_tensor(const std::vector<std::int64_t>& values) {
-  return torch::tensor(values, torch::kInt64);
-}
-
-torch::Tensor clock_tensor(const Dataset& dataset, const SequenceBatch& batch) {
+torch::Tensor clock_tensor(const Dataset& dataset, const PackedBatch& batch) {
   std::vector<float> values;
   for (std::size_t b = 0; b < batch.exams.size(); ++b) {
     const std::vector<float>& clock = dataset.sequences[batch.exams[b]].clock;
@@ -39,7 +35,7 @@ torch::Tensor clock_tensor(const Dataset& dataset, const SequenceBatch& batch) {
   return torch::tensor(values).view({batch.size(), -1});
 }
 
-torch::Tensor time_tensor(const SequenceBatch& batch) {
+torch::Tensor time_tensor(const PackedBatch& batch) {
   torch::Tensor time =
       torch::empty({static_cast<std::int64_t>(batch.times.size()), std::int64_t{kTimeColumns}});
   std::copy_n(batch.times.data()->data(), time.numel(), time.data_ptr<float>());
@@ -66,85 +62,81 @@ std::array<float, kTimeColumns> time_row(double time, double first, double befor
   return row;
 }
 
-void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing) {
+void pack(const Dataset& dataset, std::vector<BatchItem> items, PackedBatch& batch) {
   std::stable_sort(items.begin(), items.end(), [](const BatchItem& a, const BatchItem& b) {
     return a.frames.features.size() > b.frames.features.size();
   });
-  packing.exams.clear();
-  packing.frame_rows.clear();
-  packing.positions.clear();
-  packing.sequences.clear();
-  packing.frames.clear();
-  packing.visits.clear();
-  packing.times.clear();
-  packing.exam_keys.clear();
-  packing.row_keys.clear();
-  packing.partner_rows.clear();
-  packing.partners.clear();
-  packing.shares.clear();
+  for (auto* of_frames : {&batch.frame_rows, &batch.positions, &batch.batch_sizes, &batch.lengths,
+                          &batch.partner_rows})
+    of_frames->clear();
+  batch.exams.clear();
+  batch.visits.clear();
+  batch.times.clear();
+  batch.exam_keys.clear();
+  batch.row_keys.clear();
+  batch.partners.clear();
+  batch.shares.clear();
   const std::size_t longest = items.front().frames.features.size();
   for (std::size_t step = 0; step < longest; ++step) {
     std::int64_t reaching = 0;
     for (const BatchItem& item : items) {
       if (item.frames.features.size() <= step) break;
       const Sequence& sequence = dataset.sequences[item.exam];
-      packing.frame_rows.push_back(sequence.first_row + item.frames.features[step]);
-      packing.positions.push_back(item.frames.features[step]);
+      batch.frame_rows.push_back(sequence.first_row + item.frames.features[step]);
+      batch.positions.push_back(item.frames.features[step]);
       const auto at = [&](std::size_t s) {
         return sequence.time_s[static_cast<std::size_t>(item.frames.times[s])];
       };
-      packing.times.push_back(
+      batch.times.push_back(
           time_row(at(step), at(0), step > 0 ? at(step - 1) : kUnknown, sequence.elapsed_start));
-      packing.row_keys.push_back(mix_bits(sequence.key + mix_bits(step + 1)));
-      packing.frame_rows.back() += dataset.rows_before(item.view);
+      batch.row_keys.push_back(mix_bits(sequence.key + mix_bits(step + 1)));
+      batch.frame_rows.back() += dataset.rows_before(item.view);
       if (item.partner) {
-        packing.partner_rows.push_back(
+        batch.partner_rows.push_back(
             partner_row(dataset, *item.partner, step, item.frames.features.size()));
       }
       ++reaching;
     }
-    packing.sequences.push_back(reaching);
+    batch.batch_sizes.push_back(reaching);
   }
   for (const BatchItem& item : items) {
-    packing.exams.push_back(item.exam);
-    packing.exam_keys.push_back(dataset.sequences[item.exam].key);
-    packing.visits.push_back(dataset.sequences[item.exam].visits);
-    packing.frames.push_back(static_cast<std::int64_t>(item.frames.features.size()));
+    batch.exams.push_back(item.exam);
+    batch.exam_keys.push_back(dataset.sequences[item.exam].key);
+    batch.visits.push_back(dataset.sequences[item.exam].visits);
+    batch.lengths.push_back(static_cast<std::int64_t>(item.frames.features.size()));
     if (!item.partner) continue;
-    packing.partners.push_back(item.partner->exam);
-    packing.shares.push_back(item.partner->share);
+    batch.partners.push_back(item.partner->exam);
+    batch.shares.push_back(item.partner->share);
   }
 }
 
-SequenceBatch make_batch(const Dataset& dataset, std::vector<BatchItem> items) {
+PackedBatch make_batch(const Dataset& dataset, std::vector<BatchItem> items) {
   const torch::Device device = dataset.device;
-  SequenceBatch batch;
+  PackedBatch batch;
   pack(dataset, std::move(items), batch);
-  batch.rows = int_tensor(batch.frame_rows).to(device);
-  batch.step_sizes = int_tensor(batch.sequences);
-  batch.lengths = int_tensor(batch.frames);
   batch.time = time_tensor(batch).to(device);
   batch.clock = clock_tensor(dataset, batch).to(device);
   return batch;
 }
 
-torch::Tensor gather_features(const Dataset& dataset, const SequenceBatch& batch,
+torch::Tensor gather_features(const Dataset& dataset, const PackedBatch& batch,
                               const torch::Tensor& mean) {
-  const auto gather = [&](const torch::Tensor& rows) {
-    return dataset.features.index_select(0, rows.to(dataset.features.device()))
+  const auto gather = [&](const std::vector<std::int64_t>& rows) {
+    const torch::Tensor at = torch::tensor(rows, torch::kInt64).to(dataset.features.device());
+    return dataset.features.index_select(0, at)
         .to(dataset.device)
         .to(torch::kFloat32);  // index_select copies: it may be written to
   };
-  torch::Tensor own = gather(batch.rows);
+  torch::Tensor own = gather(batch.frame_rows);
   if (!batch.mixed()) return own;
   std::vector<float> shares;
-  for (std::int64_t reaching : batch.sequences) {
+  for (std::int64_t reaching : batch.batch_sizes) {
     for (std::size_t b = 0; b < static_cast<std::size_t>(reaching); ++b) {
       shares.push_back(static_cast<float>(batch.shares[b]));
     }
   }
   const torch::Tensor share = torch::tensor(shares).unsqueeze(1).to(dataset.device);  // [N, 1]
-  torch::Tensor other = gather(int_tensor(batch.partner_rows));
+  torch::Tensor other = gather(batch.partner_rows);
   if (!mean.defined()) return own.mul_(share).add_(other.mul_(1 - share));
   const torch::Tensor nowhere = own.isnan().logical_and_(other.isnan());
   const auto known = [&](torch::Tensor& rows) { return rows.sub_(mean).nan_to_num_(0.0); };

@@ -46,12 +46,12 @@ struct BatchItem {
 };
 
 // B exams with N frames altogether, the longest with T.
-struct Packing {
+struct PackedBatch {
   std::vector<std::size_t> exams;                      // [B] longest sequence first
   std::vector<std::int64_t> frame_rows;                // [N] rows of Dataset::features
   std::vector<std::int64_t> positions;                 // [N] among the frames of their exam
-  std::vector<std::int64_t> sequences;                 // [T] that reach step t
-  std::vector<std::int64_t> frames;                    // [B]
+  std::vector<std::int64_t> batch_sizes;               // [T] exams that reach step t
+  std::vector<std::int64_t> lengths;                   // [B] frames
   std::vector<VisitFrames> visits;                     // [B]
   std::vector<std::array<float, kTimeColumns>> times;  // [N]
   std::vector<std::uint64_t> exam_keys;                // [B]
@@ -62,43 +62,40 @@ struct Packing {
   std::vector<std::size_t> partners;       // [B] exams
   std::vector<double> shares;              // [B]
 
+  // For models that LibTorch differentiates; of make_batch() alone.
+  torch::Tensor time;   // [N, kTimeColumns]
+  torch::Tensor clock;  // [B, F]
+
   bool mixed() const { return !shares.empty(); }
   std::int64_t size() const { return static_cast<std::int64_t>(exams.size()); }
+  // int64 on the CPU, as LibTorch wants them.
+  torch::Tensor batch_sizes_tensor() const { return torch::tensor(batch_sizes, torch::kInt64); }
+  torch::Tensor lengths_tensor() const { return torch::tensor(lengths, torch::kInt64); }
 };
 
 // Calls body(exam, row of the exam) for what a model puts out of a batch, in its order: a row per
 // exam, or one per packed frame.
 template <typename Body>
-void for_output_rows(const Packing& batch, bool per_frame, Body body) {
+void for_output_rows(const PackedBatch& batch, bool per_frame, Body body) {
   if (!per_frame) {
     for (std::size_t exam : batch.exams) body(exam, std::size_t{0});
     return;
   }
   auto position = batch.positions.begin();
-  for (std::int64_t reaching : batch.sequences) {
+  for (std::int64_t reaching : batch.batch_sizes) {
     for (std::int64_t i = 0; i < reaching; ++i) {
       body(batch.exams[static_cast<std::size_t>(i)], static_cast<std::size_t>(*position++));
     }
   }
 }
 
-// Written over `packing`, so that its memory serves again.
-void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing);
-
-// The same as tensors, for models that LibTorch differentiates.
-struct SequenceBatch : Packing {
-  torch::Tensor rows;        // [N]
-  torch::Tensor step_sizes;  // [T] int64 on the CPU
-  torch::Tensor lengths;     // [B] int64 on the CPU
-  torch::Tensor time;        // [N, kTimeColumns]
-  torch::Tensor clock;       // [B, F]
-};
-
-SequenceBatch make_batch(const Dataset& dataset, std::vector<BatchItem> items);
+// Written over `batch`, so that its memory serves again; without tensors.
+void pack(const Dataset& dataset, std::vector<BatchItem> items, PackedBatch& batch);
+PackedBatch make_batch(const Dataset& dataset, std::vector<BatchItem> items);
 
 // The features of a batch as float32, [N, D]. `mean` [D] fills a stream that only one of two
 // mixed frames has; streams that both lack stay NaN. Undefined: none can be missing.
-torch::Tensor gather_features(const Dataset& dataset, const SequenceBatch& batch,
+torch::Tensor gather_features(const Dataset& dataset, const PackedBatch& batch,
                               const torch::Tensor& mean = {});
 
 }  // namespace coldframe::temporal

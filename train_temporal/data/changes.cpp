@@ -4,12 +4,12 @@
 
 namespace coldframe::temporal {
 
-torch::Tensor with_changes(const torch::Tensor& features, const Packing& batch, Inputs inputs) {
+torch::Tensor with_changes(const torch::Tensor& features, const PackedBatch& batch, Inputs inputs) {
   if (inputs == Inputs::kLevel) return features;
   // Exams stand in one order in every step, the longest first.
   std::vector<std::int64_t> first, before;  // packed rows, [N]
   std::int64_t last_step = 0;
-  for (const std::int64_t reaching : batch.sequences) {
+  for (const std::int64_t reaching : batch.batch_sizes) {
     const auto row = static_cast<std::int64_t>(first.size());
     for (std::int64_t i = 0; i < reaching; ++i) {
       first.push_back(i);

@@ -26,6 +26,6 @@ constexpr std::int64_t parts_of(Inputs inputs) {
 
 // features: [N, D], packed as the batch says. Returns [N, parts · D]. The first frame differs from
 // nothing: its differences are 0.
-torch::Tensor with_changes(const torch::Tensor& features, const Packing& batch, Inputs inputs);
+torch::Tensor with_changes(const torch::Tensor& features, const PackedBatch& batch, Inputs inputs);
 
 }  // namespace coldframe::temporal

@@ -53,12 +53,12 @@ struct Dataset {
 struct Arrangement {
   // The frame column that names streams, which are merged, and their names, in the order of their
   // features; no names: all that there are. Empty: frames stay apart.
-  std::string streams = {};
+  std::string stream_column = {};
   std::vector<std::string> stream_names = {};
   std::string visits = {};  // what join_visits() is asked for; empty: exams stand alone
 
   bool operator==(const Arrangement&) const = default;
-  bool asked() const { return !streams.empty() || !visits.empty(); }
+  bool asked() const { return !stream_column.empty() || !visits.empty(); }
 };
 
 // The place of features while a model is fitted.

@@ -126,7 +126,7 @@ std::pair<torch::Tensor, torch::Tensor> change_statistics(const Dataset& dataset
       std::vector<BatchItem> items;
       for (std::size_t exam : group)
         items.push_back({exam, all_frames.for_evaluation(dataset.sequences[exam].frames(), 0)});
-      const SequenceBatch batch = make_batch(source->window(), std::move(items));
+      const PackedBatch batch = make_batch(source->window(), std::move(items));
       body(with_changes(gather_features(source->window(), batch), batch, inputs));
     }
   };
@@ -137,7 +137,7 @@ std::pair<torch::Tensor, torch::Tensor> change_statistics(const Dataset& dataset
 
 // Hands over all frames of these exams, but no more at a time than fit into some MiB.
 void for_batches(const Dataset& dataset, const std::vector<std::size_t>& exams,
-                 const std::function<void(const SequenceBatch&)>& body) {
+                 const std::function<void(const PackedBatch&)>& body) {
   constexpr std::size_t kExamsAtATime = 1 << 14;
   const FrameSampler all_frames(FrameOrder::kInOrder, 0, 0);
   for (const auto& group : in_groups(exams, kExamsAtATime)) {
@@ -155,7 +155,7 @@ void time_statistics(const Dataset& dataset, const std::vector<std::size_t>& exa
   constexpr std::int64_t kColumns = kIntervalKnown;
   const auto zeros = [] { return torch::zeros({kColumns}, torch::kFloat64); };
   torch::Tensor count = zeros(), sum = zeros(), squares = zeros();
-  for_batches(dataset, exams, [&](const SequenceBatch& batch) {
+  for_batches(dataset, exams, [&](const PackedBatch& batch) {
     const torch::Tensor time = batch.time.cpu().to(torch::kFloat64);
     const torch::Tensor known = time.narrow(1, kIntervalKnown, kColumns);
     count += known.sum(0);
@@ -163,7 +163,7 @@ void time_statistics(const Dataset& dataset, const std::vector<std::size_t>& exa
   });
   count.clamp_min_(1);
   const torch::Tensor mean = sum / count;
-  for_batches(dataset, exams, [&](const SequenceBatch& batch) {
+  for_batches(dataset, exams, [&](const PackedBatch& batch) {
     const torch::Tensor time = batch.time.cpu().to(torch::kFloat64);
     const torch::Tensor value = time.narrow(1, kLogInterval, kColumns);
     squares += ((value - mean).square() * time.narrow(1, kIntervalKnown, kColumns)).sum(0);
@@ -175,7 +175,7 @@ void time_statistics(const Dataset& dataset, const std::vector<std::size_t>& exa
 // Of all exams, [B, F].
 torch::Tensor clocks_of(const Dataset& dataset, const std::vector<std::size_t>& exams) {
   std::vector<torch::Tensor> clocks;
-  for_batches(dataset, exams, [&](const SequenceBatch& batch) { clocks.push_back(batch.clock); });
+  for_batches(dataset, exams, [&](const PackedBatch& batch) { clocks.push_back(batch.clock); });
   return torch::cat(clocks);
 }
 

@@ -6,34 +6,38 @@
 #include "common/files/csv.h"
 #include "common/text/text.h"
 #include "train_temporal/run/apply/model_features.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 
 namespace {
 
-// outputs: the target's own, [B, outputs]. Returns [B]; a regression's is the standardised
-// number, Cox's the output.
-torch::Tensor explained_output(const Target& target, const Readout& reading, std::size_t of_class,
-                               const torch::Tensor& outputs) {
-  switch (target.task) {
-    case Task::kBinary:
-    case Task::kMulticlass:
-      break;
-    case Task::kOrdinal:  // Σ P(class > k)
-      return outputs.sigmoid().cumprod(1).sum(1);
-    case Task::kRegression:
-    case Task::kCox:
-      return outputs.select(1, 0);
-    case Task::kHazards: {  // the risk, see tasks/survival.h
-      const auto intervals = static_cast<std::int64_t>(target.intervals);
-      const torch::Tensor logits = torch::tensor(reading.hazards).to(outputs);
-      const torch::Tensor share = torch::arange(intervals, 0, -1).to(outputs) / intervals;
-      return torch::softplus(outputs + logits).mul(share).sum(1);
-    }
+// A task's arithmetic by LibTorch, which has its gradients.
+class TorchOperations : public KeepingOperations<torch::Tensor> {
+  static torch::Tensor like(const torch::Tensor& x, const std::vector<double>& values) {
+    return torch::tensor(values).to(x);
   }
-  const torch::Tensor probability = (outputs / reading.temperature).softmax(1);
-  return probability.select(1, static_cast<std::int64_t>(of_class));
-}
+
+ public:
+  Value plus(Value x, const std::vector<double>& to_each) override {
+    return keep(at(x) + like(at(x), to_each));
+  }
+  Value times(Value x, double factor) override { return keep(at(x) * factor); }
+  Value divided(Value x, double divisor) override { return keep(at(x) / divisor); }
+  Value softmax(Value x) override { return keep(at(x).softmax(1)); }
+  Value sigmoid(Value x) override { return keep(at(x).sigmoid()); }
+  Value softplus(Value x) override { return keep(torch::softplus(at(x))); }
+  Value exponential(Value x) override { return keep(at(x).exp()); }
+  Value cumulative_product(Value x) override { return keep(at(x).cumprod(1)); }
+  Value sums(Value x, const std::vector<double>& weights) override {
+    const torch::Tensor rows = like(at(x), weights).view({-1, at(x).size(1)});
+    return keep((at(x).unsqueeze(1) * rows).sum(2));
+  }
+  Value columns(Value x, std::size_t from, std::size_t to) override {
+    return keep(at(x).slice(1, std::int64_t(from), std::int64_t(to)));
+  }
+  Value joined(Value x, Value y) override { return keep(torch::cat({at(x), at(y)}, 1)); }
+};
 
 // Adds a model's share to what is said of the exam.
 void add_model(ExplainedExam& exam, TrainedModel& trained, FeatureSource& features, double share) {
@@ -43,16 +47,17 @@ void add_model(ExplainedExam& exam, TrainedModel& trained, FeatureSource& featur
   const auto first = static_cast<std::int64_t>(first_output(card.targets, exam.target));
   const auto outputs = static_cast<std::int64_t>(target.outputs());
   const auto output = [&](const torch::Tensor& all) {
-    return explained_output(target, reading, exam.of_class, all.narrow(1, first, outputs));
+    TorchOperations on;
+    const auto own = on.keep(all.narrow(1, first, outputs));
+    return on.at(target.kind().explained(on, target, reading, exam.of_class.value_or(0), own))
+        .select(1, 0);
   };
   features.plan({{exam.exam}});
   features.next();
   features.evaluate();
   const Contributions one = integrated_gradients(*trained.model, features.window(), card.config,
                                                  card.fit_seed, exam.exam, output);
-  const bool number = !target.has_classes();
-  const double unit = share * (number ? reading.deviation : 1);
-  const double zero = share * (number ? reading.mean : 0);
+  const double unit = share * reading.deviation, zero = share * reading.mean;
   Contributions& mean = exam.values;
   mean.frames.resize(one.frames.size());
   for (std::size_t t = 0; t < one.frames.size(); ++t) mean.frames[t] += unit * one.frames[t];
@@ -66,10 +71,6 @@ void add_model(ExplainedExam& exam, TrainedModel& trained, FeatureSource& featur
 
 bool can_be_explained(const std::vector<Target>& targets) {
   return !targets.front().per_frame;
-}
-
-std::size_t explained_class(const Target& target, int decision) {
-  return target.binary() ? 1 : static_cast<std::size_t>(decision);
 }
 
 void explain_exams(std::span<TrainedModel> models, const Dataset& dataset,
@@ -90,7 +91,6 @@ std::string contributions_csv(const cache::CacheReader& cache, const ModelMetada
       csv_row({"exam", "frame", "time_s", "target", "class", "contribution", "output", "baseline"});
   for (const ExplainedExam& explained : exams) {
     const Target& target = card.targets[explained.target];
-    const bool probability = target.scale() == Scale::kNominal;
     const cache::ExamInfo& exam = cache.exams()[explained.exam];
     std::size_t present = 0;
     for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
@@ -98,8 +98,8 @@ std::string contributions_csv(const cache::CacheReader& cache, const ModelMetada
       const double time = exam.time_s[frame];
       csv +=
           csv_row({exam.id, std::to_string(frame), std::isfinite(time) ? exact(time) : "",
-                   target.name, probability ? target.classes[explained.of_class] : "", exact(share),
-                   exact(explained.values.output), exact(explained.values.baseline)});
+                   target.name, explained.of_class ? target.classes[*explained.of_class] : "",
+                   exact(share), exact(explained.values.output), exact(explained.values.baseline)});
     }
   }
   return csv;

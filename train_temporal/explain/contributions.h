@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,21 +13,17 @@
 
 namespace coldframe::temporal {
 
-// One exam's explained output is the probability of a class; for an ordinal target it is the
-// expected class, counted from 0; for a regression the number.
+// One exam, of which TaskKind::explained() is.
 struct ExplainedExam {
-  std::size_t exam = 0;       // index into the cache
-  std::size_t target = 0;     // of the models'
-  std::size_t of_class = 0;   // whose probability it is
-  Contributions values = {};  // averaged over the models, as the output is
-  double largest_gap = 0;     // of any model; of a regression in standard deviations of its labels
+  std::size_t exam = 0;                   // index into the cache
+  std::size_t target = 0;                 // of the models'
+  std::optional<std::size_t> of_class{};  // whose probability it is
+  Contributions values = {};              // averaged over the models, as the output is
+  double largest_gap = 0;  // of any model; of a regression in standard deviations of its labels
 };
 
 // True when there is one output of all frames to explain: targets are of exams.
 bool can_be_explained(const std::vector<Target>& targets);
-
-// The class whose probability is explained: the positive one of two, else the one decided for.
-std::size_t explained_class(const Target& target, int decision);
 
 // Fills in the values of exams that say what is to be explained. The models, all on the dataset's
 // device, go one after another: one that was tuned brings a whole ViT with it. `explained` is

@@ -17,14 +17,12 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr std::size_t kMostClasses = 3;
-
 struct Choice {
   std::size_t row;  // of the table
   double height;    // the highest is chosen
 };
 
-// The key is the class decided for and whether that is right, or what is extreme about a number.
+// The key is that of a TaskKind::Example.
 using Choices = std::map<std::pair<int, bool>, Choice>;
 
 void consider(Choices& best, std::pair<int, bool> key, const Choice& choice) {
@@ -37,21 +35,10 @@ Choices most_telling(const PredictionTable& table) {
   const Target& target = table.targets.front();
   const PredictionTable::OfTarget& of = table.of.front();
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const int decided = of.decision[i];
-    const double label = of.label[i];
-    if (table.rows[i].repeat != table.rows.front().repeat || std::isnan(label) ||
-        decided >= static_cast<int>(kMostClasses))
-      continue;
-    const auto scores = table.scores(0, i);
-    if (target.has_classes()) {
-      const auto p = scores[static_cast<std::size_t>(decided)];
-      consider(best, {decided, decided == static_cast<int>(label)}, {i, p});
-      continue;
-    }
-    const double predicted = scores.front(), error = predicted - label;
-    const double heights[] = {predicted, -predicted, error, -error};
-    for (int kind = 0; kind < (target.is_survival() ? 2 : 4); ++kind)
-      consider(best, {kind, true}, {i, heights[kind]});
+    if (table.rows[i].repeat != table.rows.front().repeat || std::isnan(of.label[i])) continue;
+    for (const TaskKind::Example& one :
+         target.kind().examples(of.label[i], table.scores(0, i), of.decision[i]))
+      consider(best, {one.kind, one.right}, {i, one.height});
   }
   return best;
 }
@@ -118,7 +105,7 @@ FrameContributions entry(const ExplainedExam& explained, const PredictionTable& 
   result.title = concat(
       target.kind().explained_title(target, of.label[row], table.scores(0, row), of.decision[row]),
       ": ", exam.id);
-  result.output_name = target.kind().explained_output(target, explained.of_class);
+  result.output_name = target.kind().explained_output(target, explained.of_class.value_or(0));
   result.output = explained.values.output;
   result.baseline = explained.values.baseline;
   result.timed = shows_on_an_axis(exam);
@@ -146,7 +133,8 @@ FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
   for (const auto& [key, choice] : choices) {
     const PredictionTable::Row& row = table.rows[choice.row];
     if (std::ranges::count(all, row.exam, &ExplainedExam::exam) > 0) continue;
-    all.push_back({row.exam, 0, explained_class(table.targets.front(), key.first)});
+    const int decision = table.of.front().decision[choice.row];
+    all.push_back({row.exam, 0, table.targets.front().kind().explained_class(decision)});
     row_of.push_back(choice.row);
     fold_of.push_back(row.fold);
   }

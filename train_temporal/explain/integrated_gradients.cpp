@@ -25,7 +25,7 @@ struct Path {
   const ExplainedOutput& output;
 
   std::int64_t frames() const { return static_cast<std::int64_t>(item.frames.features.size()); }
-  SequenceBatch batch(std::size_t points) const {
+  PackedBatch batch(std::size_t points) const {
     return make_batch(dataset, std::vector<BatchItem>(points, item));
   }
 };
@@ -48,7 +48,7 @@ std::vector<double> weighted_gradients(const Path& path, std::vector<double> poi
     points.insert(points.end(), {0.0, 1.0});
     weights.insert(weights.end(), {0.0, 0.0});
   }
-  const SequenceBatch batch = path.batch(points.size());
+  const PackedBatch batch = path.batch(points.size());
   const torch::Tensor features = gather_features(path.dataset, batch);  // [T · S, D] step by step
   const torch::Tensor mean =
       path.model.named_buffers()["feature_mean"].narrow(0, 0, path.config.features());

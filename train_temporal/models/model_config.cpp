@@ -53,7 +53,7 @@ Json to_json(const ModelConfig& config) {
     json["covariates_at"] = config.frame_covariates ? "frames" : "head";
   }
   json["clock_width"] = config.clock_width;
-  json["classes"] = config.classes;
+  json["classes"] = config.outputs;
   json["hidden"] = config.hidden;
   json["layers"] = config.layers;
   json["bidirectional"] = config.bidirectional;
@@ -96,7 +96,7 @@ ModelConfig model_config_from_json(const Json& json) {
       if (config.frame_covariates) bounded("dimension", config.covariates + 1, 1 << 20);
     }
     config.clock_width = bounded("clock_width", 0, 1 << 12);
-    config.classes = bounded("classes", 1, 1 << 16);
+    config.outputs = bounded("classes", 1, 1 << 16);
     config.hidden = bounded("hidden", 1, 1 << 16);
     config.layers = bounded("layers", 1, config.architecture->most_layers);
     config.bidirectional = json.at("bidirectional").get<bool>();

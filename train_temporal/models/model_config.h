@@ -35,7 +35,7 @@ struct ModelConfig {
   std::int64_t covariates = 0;    // K, see data/covariates.h
   bool frame_covariates = false;  // they end every frame's features; else they go beside the head
   std::int64_t clock_width = 0;   // F of clock_descriptor(), without `elapsed` all but the last
-  std::int64_t classes = 2;       // C: outputs of the head
+  std::int64_t outputs = 2;       // C: of the head
   std::int64_t hidden = 64;       // H
   std::int64_t layers = 1;
   bool bidirectional = false;

@@ -13,43 +13,13 @@ namespace {
 
 constexpr const char* kFormat = "coldframe.temporal.1";
 
-Json reading_json(const Target& target, const Readout& reading) {
-  Json json = to_json(target);
-  json["mean"] = reading.mean;
-  json["deviation"] = reading.deviation;
-  json["temperature"] = reading.temperature;
-  json["threshold"] = reading.threshold;
-  if (!target.is_survival()) return json;
-  json["times"] = reading.times;
-  json["hazards"] = reading.hazards;
-  return json;
-}
-
-Readout reading_from_json(const Json& json, const Target& target) {
-  Readout reading{json.at("mean").get<double>(), json.at("deviation").get<double>(),
-                  json.at("temperature").get<double>(), json.at("threshold").get<double>()};
-  if (!target.is_survival()) return reading;
-  reading.times = json.at("times").get<std::vector<double>>();
-  reading.hazards = json.at("hazards").get<std::vector<double>>();
-  return reading;
-}
-
-// Times ascend, and hazards belong to them.
-bool is_sound(const Target& target, const Readout& reading) {
-  if (!target.is_survival()) return true;
-  const auto finite = [](double x) { return std::isfinite(x); };
-  return reading.times.size() == reading.hazards.size() &&
-         (target.task == Task::kCox || reading.times.size() == target.intervals) &&
-         std::ranges::is_sorted(reading.times) && std::ranges::all_of(reading.times, finite) &&
-         std::ranges::all_of(reading.hazards, finite);
-}
-
 Json card_json(const ModelMetadata& card) {
   Json json;
   json["model"] = to_json(card.config);
   json["targets"] = Json::array();
   for (std::size_t t = 0; t < card.targets.size(); ++t) {
-    json["targets"].push_back(reading_json(card.targets[t], card.readings[t]));
+    Json& entry = json["targets"].emplace_back(to_json(card.targets[t]));
+    add_readout(entry, card.targets[t], card.readings[t]);
   }
   json["repeat"] = card.repeat;
   json["fold"] = card.fold;
@@ -58,7 +28,7 @@ Json card_json(const ModelMetadata& card) {
   json["source_kinds"] = card.source_kinds;
   json["frames"] = {card.least_frames, card.most_frames};
   if (!card.arrangement.visits.empty()) json["visits"] = card.arrangement.visits;
-  if (!card.arrangement.streams.empty()) json["streams"] = card.arrangement.streams;
+  if (!card.arrangement.stream_column.empty()) json["streams"] = card.arrangement.stream_column;
   if (!card.covariates.empty()) json["covariates"] = card.covariates.to_json();
   if (card.tuned) {
     json["tuned"] = {{"block", card.tuned->block}, {"weights_sha256", card.tuned->weights_sha256}};
@@ -71,10 +41,7 @@ ModelMetadata card_from_json(const Json& json) {
   card.config = model_config_from_json(json.at("model"));
   for (const Json& entry : json.at("targets")) {
     card.targets.push_back(target_from_json(entry));
-    card.readings.push_back(reading_from_json(entry, card.targets.back()));
-    if (is_sound(card.targets.back(), card.readings.back())) continue;
-    throw DataError(concat("target '", card.targets.back().name,
-                           "': its times and hazards do not belong together"));
+    card.readings.push_back(readout_from_json(entry, card.targets.back()));
   }
   card.repeat = json.at("repeat").get<std::size_t>();
   card.fold = json.at("fold").get<std::size_t>();
@@ -86,7 +53,7 @@ ModelMetadata card_from_json(const Json& json) {
     card.most_frames = json["frames"].at(1).get<std::size_t>();
   }
   card.arrangement = {json.value("streams", ""), card.config.streams, json.value("visits", "")};
-  if (card.arrangement.streams.empty() != card.config.streams.empty())
+  if (card.arrangement.stream_column.empty() != card.config.streams.empty())
     throw DataError("its card and its model do not agree on streams; the file is damaged");
   if (json.contains("covariates"))
     card.covariates = CovariateEncoding::from_json(json["covariates"]);
@@ -112,8 +79,8 @@ void require_shape(const std::filesystem::path& path, const StateDict& weights,
 // Families are numbers of Family.
 void check_families(const std::filesystem::path& path, const StateDict& weights,
                     const ModelConfig& config) {
-  require_shape(path, weights, "head.weight", {config.classes, config.dimension});
-  require_shape(path, weights, "family", {config.classes});
+  require_shape(path, weights, "head.weight", {config.outputs, config.dimension});
+  require_shape(path, weights, "family", {config.outputs});
   const torch::Tensor family = weights.at("family");
   const bool known = (family == family.round()).all().item<bool>() &&
                      family.min().item<double>() >= 0 && family.max().item<double>() < kFamilies;
@@ -131,9 +98,9 @@ void check_shapes(const std::filesystem::path& path, const StateDict& weights,
     outputs += target.outputs();
     same_rows &= target.per_frame == config.per_frame();
   }
-  if (!same_rows || static_cast<std::int64_t>(outputs) != config.classes) {
+  if (!same_rows || static_cast<std::int64_t>(outputs) != config.outputs) {
     throw DataError(concat("'", path.string(), "' names targets with ", plural(outputs, "output"),
-                           ", but its model has ", config.classes));
+                           ", but its model has ", config.outputs));
   }
   if (card.covariates.width() != config.covariates) {
     throw DataError(concat("'", path.string(), "' encodes covariates as ",
@@ -168,46 +135,6 @@ void check_numbers(const std::filesystem::path& path, const StateDict& weights,
 
 }  // namespace
 
-Json to_json(const Target& target) {
-  Json json = {{"name", target.name},
-               {"task", task_name(target.task)},
-               {"classes", target.classes},
-               {"per_frame", target.per_frame}};
-  if (!target.is_survival()) return json;
-  json["event"] = target.event;
-  json["event_value"] = target.event_value;
-  json["horizons"] = target.horizons;
-  json["intervals"] = target.intervals;
-  return json;
-}
-
-Target target_from_json(const Json& json) {
-  const auto word = json.at("task").get<std::string>();
-  const std::optional<Task> task = find_task(word);
-  if (!task)
-    throw DataError(
-        concat("unknown task '", word, "'; this version knows ", join(task_names(), ", ")));
-  Target target{json.at("name").get<std::string>(), *task,
-                json.at("classes").get<std::vector<std::string>>(),
-                json.at("per_frame").get<bool>()};
-  if (target.is_survival()) {
-    target.event = json.at("event").get<std::string>();
-    target.event_value = json.at("event_value").get<std::string>();
-    target.horizons = json.at("horizons").get<std::vector<double>>();
-    target.intervals = json.at("intervals").get<std::size_t>();
-  }
-  const bool fine = target.has_classes() ? target.classes.size() >= 2 : target.classes.empty();
-  const auto follows = [](double a, double b) { return !(a < b && std::isfinite(b)); };
-  const bool timed =
-      !target.is_survival() ||
-      (!target.horizons.empty() && target.horizons.front() > 0 && target.intervals <= 1000 &&
-       std::isfinite(target.horizons.front()) &&
-       std::ranges::adjacent_find(target.horizons, follows) == target.horizons.end());
-  if (fine && timed && (!target.binary() || target.classes.size() == 2)) return target;
-  throw DataError(concat("target '", target.name, "': ", target.classes.size(), " classes",
-                         timed ? "" : " and no ascending horizons", " for the task ", word));
-}
-
 std::filesystem::path backbone_folder(const std::filesystem::path& model) {
   return model.parent_path() / model.stem();
 }
@@ -216,8 +143,19 @@ std::vector<double> scores_of(const ModelMetadata& card, std::size_t target,
                               const std::vector<double>& outputs) {
   const Target& one = card.targets[target];
   return scores_of(one, card.readings[target],
-                   columns(outputs, static_cast<std::size_t>(card.config.classes),
+                   columns(outputs, static_cast<std::size_t>(card.config.outputs),
                            first_output(card.targets, target), one.outputs()));
+}
+
+StateDict state_dict(const torch::nn::Module& module) {
+  StateDict tensors;
+  const auto add = [&](const auto& items) {
+    for (const auto& item : items)
+      tensors[item.key()] = item.value().detach().cpu().contiguous().clone();
+  };
+  add(module.named_parameters());
+  add(module.named_buffers());
+  return tensors;
 }
 
 void load_weights(const std::filesystem::path& path, SequenceModel& model,

@@ -38,14 +38,12 @@ struct ModelMetadata {
 // The folder of a tuned model's ViT, which `extract --weights` takes: beside the model's file.
 std::filesystem::path backbone_folder(const std::filesystem::path& model);
 
-// A target as models and runs store it. target_from_json(): DataError, or what nlohmann-json
-// throws.
-Json to_json(const Target& target);
-Target target_from_json(const Json& json);
-
 // The scores [n, Target::scores()] of one of its targets, from outputs [n, C].
 std::vector<double> scores_of(const ModelMetadata& card, std::size_t target,
                               const std::vector<double>& outputs);
+
+// Parameters and buffers by name, copied to the CPU.
+StateDict state_dict(const torch::nn::Module& module);
 
 struct TrainedModel {
   ModelMetadata card;

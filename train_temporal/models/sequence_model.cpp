@@ -43,7 +43,7 @@ bool takes_covariates_at_head(const ModelConfig& config) {
 
 // Comes last, so that all other weights start as they do without it.
 void add_covariate_head(SequenceModel& model, const ModelConfig& config) {
-  const auto options = torch::nn::LinearOptions(config.covariates, config.classes).bias(false);
+  const auto options = torch::nn::LinearOptions(config.covariates, config.outputs).bias(false);
   model.covariate_head = model.register_module("covariate_head", torch::nn::Linear(options));
   torch::NoGradGuard no_grad;
   model.covariate_head->weight.zero_();
@@ -57,7 +57,7 @@ torch::Tensor mean_features(const SequenceModel& model, const Dataset& dataset) 
 
 }  // namespace
 
-torch::Tensor SequenceModel::outputs(torch::Tensor features, const SequenceBatch& batch,
+torch::Tensor SequenceModel::outputs(torch::Tensor features, const PackedBatch& batch,
                                      const Dropout& dropout) {
   if (inputs != Inputs::kLevel) features = with_changes(features, batch, inputs);
   if (!covariates.defined() || (!uses_features() && covariate_head.is_empty()))
@@ -85,8 +85,8 @@ std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64
   return model;
 }
 
-torch::Tensor compute_logits(SequenceModel& model, const Dataset& dataset,
-                             const SequenceBatch& batch, const Dropout& dropout) {
+torch::Tensor compute_logits(SequenceModel& model, const Dataset& dataset, const PackedBatch& batch,
+                             const Dropout& dropout) {
   torch::Tensor features;
   if (model.uses_features())
     features = gather_features(dataset, batch,

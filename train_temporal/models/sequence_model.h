@@ -20,7 +20,7 @@ class SequenceModel : public torch::nn::Module {
  public:
   // features: [N, D] float32, packed as the batch says. Returns outputs [B, C] in the batch's
   // order, or [N, C] for each frame where the configuration says so.
-  virtual torch::Tensor forward(const torch::Tensor& features, const SequenceBatch& batch,
+  virtual torch::Tensor forward(const torch::Tensor& features, const PackedBatch& batch,
                                 const Dropout& dropout) = 0;
   // One more frame of a sequence, features [1, D] and time [1, kTimeColumns]: the outputs [1, C] of
   // the frames so far. `state` is carried, new before the first frame. No dropout. Of models that
@@ -34,7 +34,7 @@ class SequenceModel : public torch::nn::Module {
 
   // forward() with what is known of the exams besides their frames: behind the features, or as a
   // term of its own (models/inputs/covariate_inputs.h).
-  torch::Tensor outputs(torch::Tensor features, const SequenceBatch& batch, const Dropout& dropout);
+  torch::Tensor outputs(torch::Tensor features, const PackedBatch& batch, const Dropout& dropout);
 
   Inputs inputs = Inputs::kLevel;  // which outputs() make of the features
   MixedPrecision precision;        // of compute_logits() while gradients are wanted
@@ -48,7 +48,7 @@ class SequenceModel : public torch::nn::Module {
 std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64_t seed);
 
 // Logits in evaluation mode; no features are gathered for models that use none.
-torch::Tensor compute_logits(SequenceModel& model, const Dataset& dataset,
-                             const SequenceBatch& batch, const Dropout& dropout = {});
+torch::Tensor compute_logits(SequenceModel& model, const Dataset& dataset, const PackedBatch& batch,
+                             const Dropout& dropout = {});
 
 }  // namespace coldframe::temporal

@@ -21,7 +21,7 @@ StepValues::StepValues(const ModelConfig& config)
       tensors_(tensors_of(config)),
       D_(double(config.dimension)),
       H_(double(config.hidden)),
-      C_(double(config.classes)),
+      C_(double(config.outputs)),
       L_(double(config.layers)),
       dirs_(config.architecture->recurrent && config.bidirectional ? 2 : 1),
       W_(H_ * dirs_),

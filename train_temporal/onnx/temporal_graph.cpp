@@ -1,33 +1,90 @@
 #include "train_temporal/onnx/temporal_graph.h"
 
+#include <algorithm>
+
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "train_temporal/models/online_model.h"
 #include "train_temporal/models/registry.h"
 #include "train_temporal/onnx/frame_operations.h"
 #include "train_temporal/onnx/summary_graph.h"
-#include "train_temporal/tasks/survival.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::onnx {
 namespace {
 
 using temporal::ModelConfig;
 
-StateDict tensors_of(const temporal::SequenceModel& model) {
-  StateDict tensors;
-  for (const auto& item : model.named_parameters()) tensors[item.key()] = item.value();
-  for (const auto& item : model.named_buffers()) tensors[item.key()] = item.value();
-  return tensors;
-}
+struct Table {
+  Value value;
+  std::int64_t columns = 0;  // of its last axis
+};
+
+// A task's arithmetic as nodes, over the last of so many axes.
+class TaskNodes : public temporal::KeepingOperations<Table> {
+  using At = temporal::OutputOperations::Value;
+  using Node = onnx::Value;
+
+ public:
+  TaskNodes(Graph& graph, std::int64_t axis) : graph_(graph), axis_(axis) {}
+
+  At plus(At x, const std::vector<double>& to_each) override {
+    const auto width = static_cast<std::int64_t>(to_each.size());
+    const Node sum = graph_.add("Add", {at(x).value, graph_.constant(floats(to_each))});
+    return keep({sum, std::max(at(x).columns, width)});
+  }
+  At times(At x, double factor) override { return scaled("Mul", x, factor); }
+  At divided(At x, double divisor) override { return scaled("Div", x, divisor); }
+  At softmax(At x) override { return of_each("Softmax", x, {{"axis", std::int64_t{-1}}}); }
+  At sigmoid(At x) override { return of_each("Sigmoid", x); }
+  At softplus(At x) override { return of_each("Softplus", x); }
+  At exponential(At x) override { return of_each("Exp", x); }
+  At cumulative_product(At x) override {
+    std::vector<Node> products;
+    for (std::int64_t k = 0; k < at(x).columns; ++k) {
+      const Node next = graph_.slice(at(x).value, axis_, k, k + 1);
+      products.push_back(k == 0 ? next : graph_.add("Mul", {products.back(), next}));
+    }
+    return keep({concatenated(products), at(x).columns});
+  }
+  At sums(At x, const std::vector<double>& weights) override {
+    const torch::Tensor rows = floats(weights).view({-1, at(x).columns});
+    return keep({graph_.linear(at(x).value, rows, {}), rows.size(0)});
+  }
+  At columns(At x, std::size_t from, std::size_t to) override {
+    const auto first = static_cast<std::int64_t>(from), behind = static_cast<std::int64_t>(to);
+    return keep({graph_.slice(at(x).value, axis_, first, behind), behind - first});
+  }
+  At joined(At x, At y) override {
+    return keep({concatenated({at(x).value, at(y).value}), at(x).columns + at(y).columns});
+  }
+
+ private:
+  static torch::Tensor floats(const std::vector<double>& values) {
+    return torch::tensor(values).to(torch::kFloat32);
+  }
+  Node concatenated(const std::vector<Node>& parts) {
+    return graph_.add("Concat", parts, {{"axis", std::int64_t{-1}}});
+  }
+  At of_each(const char* type, At x, const Attributes& attributes = {}) {
+    return keep({graph_.add(type, {at(x).value}, attributes), at(x).columns});
+  }
+  At scaled(const char* type, At x, double by) {
+    return keep({graph_.add(type, {at(x).value, graph_.constant(by)}), at(x).columns});
+  }
+
+  Graph& graph_;
+  std::int64_t axis_;
+};
 
 // What a model's outputs say of each target, as scores_of() in tasks/target.h.
-class Readings : Nodes {
+class Readings {
  public:
   Readings(Graph& graph, const temporal::ModelMetadata& card)
-      : Nodes(graph), card_(card), per_frame_(card.config.per_frame()) {}
+      : graph_(graph), card_(card), per_frame_(card.config.per_frame()) {}
 
   void read(const Value& outputs) {
-    graph_.output(outputs, "outputs", shape_of(card_.config.classes));
+    graph_.output(outputs, "outputs", shape_of(card_.config.outputs));
     for (std::size_t t = 0; t < card_.targets.size(); ++t) read(outputs, t);
   }
 
@@ -42,63 +99,13 @@ class Readings : Nodes {
     const auto from = static_cast<std::int64_t>(first_output(card_.targets, t));
     const auto count = static_cast<std::int64_t>(target.outputs());
     const Value own = graph_.slice(outputs, per_frame_ ? 2 : 1, from, from + count);
-    Value scores;
-    if (target.is_survival()) {
-      scores = survival(own, target, reading);
-    } else if (target.task == temporal::Task::kRegression) {
-      scores = plus(times(own, graph_.constant(reading.deviation)), graph_.constant(reading.mean));
-    } else if (target.task == temporal::Task::kOrdinal) {
-      scores = exceeded(own, count, per_frame_ ? 2 : 1);
-    } else {
-      scores = graph_.add("Softmax", {divided(own, graph_.constant(reading.temperature))},
-                          {{"axis", std::int64_t{-1}}});
-    }
+    TaskNodes on(graph_, per_frame_ ? 2 : 1);
+    const Value scores =
+        on.at(target.kind().scores_of(on, target, reading, on.keep({own, count}))).value;
     graph_.output(scores, target.name, shape_of(static_cast<std::int64_t>(target.scores())));
   }
 
-  // Gives the scores of times, see tasks/survival.h: logarithms of survival are sums of hazards,
-  // each by its share. own: [B, outputs]
-  Value survival(const Value& own, const temporal::Target& target,
-                 const temporal::Readout& reading) {
-    const auto floats = [](const std::vector<double>& values) {
-      return torch::tensor(values).to(torch::kFloat32);
-    };
-    const auto horizons = static_cast<std::int64_t>(target.horizons.size());
-    Value risk, hazards;
-    if (target.task == temporal::Task::kCox) {
-      risk = plus(own, graph_.constant(reading.mean));
-      // Logarithms are added, so that a hazard of 0 stays so beside a risk that overflows.
-      const torch::Tensor baseline = torch::tensor(baseline_at(target, reading), torch::kFloat64);
-      const torch::Tensor least = torch::full({}, -1e30, torch::kFloat64);
-      hazards = graph_.add(
-          "Exp", {plus(risk, graph_.constant(baseline.log().maximum(least).to(torch::kFloat32)))});
-    } else {
-      const Value each =
-          graph_.add("Softplus", {plus(own, graph_.constant(floats(reading.hazards)))});
-      const Value all = graph_.linear(
-          each, floats(interval_shares(target, reading)).view({1 + horizons, -1}), {});
-      risk = graph_.slice(all, 1, 0, 1);
-      hazards = graph_.slice(all, 1, 1, 1 + horizons);
-    }
-    const Value none = graph_.add("Exp", {graph_.add("Neg", {hazards})});
-    return joined({risk, none});
-  }
-
-  // P(class = c) = P(class ≥ c) − P(class ≥ c + 1), each of these a product of the outputs' before.
-  Value exceeded(const Value& outputs, std::int64_t count, std::int64_t axis) {
-    const Value steps = graph_.add("Sigmoid", {outputs});
-    std::vector<Value> at_least;
-    for (std::int64_t k = 0; k < count; ++k) {
-      const Value step = graph_.slice(steps, axis, k, k + 1);
-      at_least.push_back(k == 0 ? step : times(at_least.back(), step));
-    }
-    std::vector<Value> classes = {minus(graph_.constant(1.0), at_least.front())};
-    for (std::size_t k = 1; k < at_least.size(); ++k)
-      classes.push_back(minus(at_least[k - 1], at_least[k]));
-    classes.push_back(at_least.back());
-    return joined(classes);
-  }
-
+  Graph& graph_;
   const temporal::ModelMetadata& card_;
   const bool per_frame_;
 };
@@ -122,10 +129,10 @@ Graph temporal_graph(const temporal::TrainedModel& trained) {
     throw ConfigError(concat("--onnx cannot have the model '", model_name(config), "': ", *why));
   const torch::NoGradGuard no_grad;
   Graph graph("temporal_model");
-  FrameOperations operations(graph, config, tensors_of(*trained.model));
+  FrameOperations operations(graph, config, temporal::state_dict(*trained.model));
   const temporal::Value outputs =
       summary != nullptr
-          ? temporal::Value{config.classes, {}, summary_graph(graph, config, *summary)}
+          ? temporal::Value{config.outputs, {}, summary_graph(graph, config, *summary)}
           : outputs_of(operations, config);
   Readings(graph, trained.card).read(operations.with_covariate_term(outputs));
   return graph;

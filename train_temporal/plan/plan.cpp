@@ -31,7 +31,7 @@ std::uint64_t count(std::int64_t value) {
 temporal::ModelConfig temporal_model(const Query& query, std::uint64_t dimension) {
   temporal::ModelConfig config;
   config.dimension = static_cast<std::int64_t>(dimension);
-  config.classes = query.outputs;
+  config.outputs = query.outputs;
   config.hidden = query.hidden;
   config.layers = query.layers;
   config.bidirectional = query.bidirectional;

@@ -209,6 +209,7 @@ struct RunReport : RunFacts {
   Scale scale = Scale::kNominal;     // decides which figures and drawings there are
   bool per_frame = false;            // figures are over frames, not over exams
   std::vector<std::string> classes;  // binary: {negative, positive}
+  std::vector<std::string> groups;   // of exams, for the table of characteristics
   DataOverview data;
   std::vector<ModelResult> models;  // the first is the main model; after evaluate_models()
   std::vector<FoldChoice> choices;  // of the main model

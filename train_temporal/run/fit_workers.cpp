@@ -7,6 +7,7 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
+#include <optional>
 
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
@@ -35,18 +36,13 @@ struct FitFiles {
   fs::path record, checkpoint, events;
 };
 
-// Runs one fit to its end and writes its record. False when a signal came or another fit failed:
-// its state is saved.
-bool run_fit(const FitTask& task, const FitFiles& files, bool may_diverge,
-             const std::atomic<bool>& stopping) {
-  const auto& [record, checkpoint, events_file] = files;
-  if (!task.config.architecture->by_steps) {
-    in_context(record.stem().string(), [&] { write_record(record, fit_summary(task), task.seed); });
-    return true;
-  }
+// Trains by steps, saving the state meanwhile. None when a signal came or another fit failed: its
+// state is saved.
+std::optional<FitRecord> train_fit(const FitTask& task, const FitFiles& files, bool may_diverge,
+                                   const std::atomic<bool>& stopping) {
   Trainer trainer(task);
-  if (fs::exists(checkpoint)) trainer.restore(read_checkpoint(checkpoint));
-  EpochEvents events(events_file, trainer);
+  if (fs::exists(files.checkpoint)) trainer.restore(read_checkpoint(files.checkpoint));
+  EpochEvents events(files.events, trainer);
   auto saved = Clock::now();
   Clock::duration pause = kCheckpointEvery;
   while (!trainer.finished()) {
@@ -56,20 +52,32 @@ bool run_fit(const FitTask& task, const FitFiles& files, bool may_diverge,
     const auto now = Clock::now();
     if (stop || now - saved > pause) {
       events.flush();
-      write_checkpoint(checkpoint, trainer.state());
+      write_checkpoint(files.checkpoint, trainer.state());
       saved = Clock::now();
       pause = std::max<Clock::duration>(kCheckpointEvery, kShareOfCheckpoints * (saved - now));
     }
-    if (stop) return false;
+    if (stop) return {};
   }
   events.flush();
-  in_context(record.stem().string(), [&] {
-    const FitResult result = trainer.finish();
-    if (result.history.empty() && !may_diverge) throw DataError(kDivergedAtOnce);
-    write_record(record, result, task.seed);
+  return in_context(files.record.stem().string(), [&] {
+    FitRecord record = trainer.finish();
+    if (record.history.empty() && !may_diverge) throw DataError(kDivergedAtOnce);
+    return record;
   });
-  fs::remove(checkpoint);
-  return true;
+}
+
+// Runs one fit to its end and writes its record, which is returned; none as train_fit() has it.
+std::optional<FitRecord> run_fit(const FitTask& task, const FitFiles& files, bool may_diverge,
+                                 const std::atomic<bool>& stopping) {
+  std::optional<FitRecord> record;
+  if (task.config.architecture->by_steps)
+    record = train_fit(task, files, may_diverge, stopping);
+  else
+    record = in_context(files.record.stem().string(), [&] { return fit_summary(task); });
+  if (!record) return {};
+  write_record(files.record, *record);
+  fs::remove(files.checkpoint);
+  return record;
 }
 
 // Threads that take one fit after another. The first error stops all and is rethrown.
@@ -159,16 +167,19 @@ class FitWorkers {
                          folder_.events(fit.name)};
     const bool searches = experiment_.searches();
     folder_.require_there();
-    if (!fs::exists(files.record) && !run_fit(task, files, searches, stopping_)) return false;
+    auto record = fs::exists(files.record) ? read_record(files.record)
+                                           : run_fit(task, files, searches, stopping_);
+    if (!record) return false;
     folder_.release(fit.name.stem());
-    fit.record = read_record(files.record);
+    fit.record = *std::move(record);
     fit.record.weights.clear();
+    fit.record.tuned.clear();
     check(task, fit);
     return true;
   }
 
   void check(const FitTask& task, const FinishedFit& fit) const {
-    const auto classes = static_cast<std::size_t>(task.config.classes);
+    const auto classes = static_cast<std::size_t>(task.config.outputs);
     const bool fits =
         fit.record.seed == task.seed &&
         fit.record.validation_logits.size() == task.targets.rows(task.split.validation) * classes &&

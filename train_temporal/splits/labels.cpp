@@ -11,12 +11,11 @@
 #include "common/text/suggestion.h"
 #include "common/text/text.h"
 #include "train_temporal/splits/label_values.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
 
-constexpr std::size_t kMostClasses = 64;  // more is an identifier or a measurement, not a class
-constexpr std::size_t kMostWholeNumbers = 20;  // more are taken for a measurement
 constexpr std::size_t kMostBins = 10, kExamsPerBin = 10;
 constexpr double kMasked = std::numeric_limits<double>::quiet_NaN();
 
@@ -24,15 +23,6 @@ double number_of(const std::string& value) {
   double number = kMasked;
   if (!value.empty()) parse_double(value, number);
   return number;
-}
-
-Task task_by_type(const std::vector<std::string>& classes, bool numeric) {
-  if (classes.size() == 2) return Task::kBinary;
-  const bool fraction = std::ranges::any_of(classes, [](const std::string& value) {
-    return number_of(value) != std::floor(number_of(value));
-  });
-  const bool measured = numeric && (fraction || classes.size() > kMostWholeNumbers);
-  return measured && classes.size() > 2 ? Task::kRegression : Task::kMulticlass;
 }
 
 // `changes`: of the spelling of values.
@@ -43,21 +33,20 @@ void check_labels(const std::vector<std::string>& classes, const Labels& labels,
         concat("column '", labels.name, "' is empty for every exam; nothing to learn from"));
   }
   if (classes.size() == 1) {
-    const char* what = labels.has_classes() ? "class" : "number";
+    const char* what = labels.kind().names_classes() ? "class" : "number";
     throw DataError(concat("column '", labels.name, "' holds one ", what, " only: every label is '",
                            classes[0], "'; two are needed",
                            changes.empty() ? "" : "; " + tell_changes(labels.name, changes)));
   }
-  if (labels.has_classes() && classes.size() > kMostClasses) {
+  const std::size_t most = labels.kind().most_classes();
+  if (!labels.kind().names_classes() || classes.size() <= most) return;
+  if (most > 2)
     throw DataError(concat("column '", labels.name, "' holds ", classes.size(),
-                           " different values (", some_of(classes), "); at most ", kMostClasses,
+                           " different values (", some_of(classes), "); at most ", most,
                            " classes are supported, and a measurement is not a class (--task "
                            "regression learns numbers)"));
-  }
-  if (labels.task == Task::kBinary && classes.size() > 2) {
-    throw ConfigError(concat("--task binary needs two classes, column '", labels.name, "' has ",
-                             classes.size(), ": ", some_of(classes)));
-  }
+  throw ConfigError(concat("--task ", task_name(labels.task), " needs two classes, column '",
+                           labels.name, "' has ", classes.size(), ": ", some_of(classes)));
 }
 
 // The class that is spelt like the value, or that of the same number.
@@ -70,15 +59,15 @@ std::optional<std::size_t> find_class(const std::vector<std::string>& classes,
 // Puts the positive class last.
 void choose_positive(Labels& labels, const LabelOptions& options) {
   auto& classes = labels.classes;
-  if (!options.positive.empty() && !labels.has_classes()) {
+  if (!options.positive.empty() && !labels.kind().names_classes()) {
     throw ConfigError(concat("--positive '", options.positive, "' is for two classes, and '",
                              labels.name, "' is learnt as ", task_name(labels.task)));
   }
-  if (!options.positive.empty() && !labels.binary()) {
+  if (!options.positive.empty() && !labels.has_threshold()) {
     throw ConfigError(concat("--positive '", options.positive, "' needs two classes, column '",
                              labels.name, "' has ", classes.size(), ": ", some_of(classes)));
   }
-  if (!labels.binary()) return;
+  if (!labels.has_threshold()) return;
   if (options.positive.empty()) {
     if (classes != std::vector<std::string>{"0", "1"}) {
       labels.notes.push_back(concat("positive class: '", classes[1], "' (the last of ",
@@ -111,19 +100,8 @@ void use_known_classes(Labels& labels, std::vector<std::string>& values,
     }
     value = labels.classes[*known];
   }
-  labels.task =
-      options.task.value_or(labels.classes.size() == 2 ? Task::kBinary : Task::kMulticlass);
-  if (labels.binary()) labels.positive = labels.classes[1];
-}
-
-// Whole numbers that follow each other are grades as often as names.
-void hint_at_grades(Labels& labels, bool numeric, const LabelOptions& options) {
-  if (options.task || !numeric || labels.task != Task::kMulticlass) return;
-  labels.notes.push_back(concat("'", labels.name, "' holds the numbers ", labels.classes.front(),
-                                " to ", labels.classes.back(),
-                                ", learnt as classes without an order; if they are grades, "
-                                "--target ",
-                                labels.name, ":ordinal learns them as such"));
+  labels.task = options.task.value_or(task_of_values(labels.classes, false));
+  if (labels.has_threshold()) labels.positive = labels.classes[1];
 }
 
 void find_classes(Labels& labels, std::vector<std::string>& values, const LabelOptions& options) {
@@ -131,9 +109,9 @@ void find_classes(Labels& labels, std::vector<std::string>& values, const LabelO
   values = std::move(spelt.values);
   if (!spelt.changes.empty()) labels.warnings.push_back(tell_changes(labels.name, spelt.changes));
   std::vector<std::string> classes = distinct(values);
-  labels.task = options.task.value_or(task_by_type(classes, spelt.numeric));
-  if (labels.task == Task::kMulticlass && classes.size() == 2) labels.task = Task::kBinary;
-  const bool numbers = labels.task == Task::kRegression;
+  labels.task = options.task.value_or(task_of_values(classes, spelt.numeric));
+  labels.task = labels.kind().of_classes(classes.size());
+  const bool numbers = !labels.kind().names_classes();
   for (const std::string& value : classes) {
     if (!numbers || spelt.numeric || std::isfinite(number_of(value))) continue;
     throw DataError(concat("column '", labels.name, "' holds '", value,
@@ -144,13 +122,8 @@ void find_classes(Labels& labels, std::vector<std::string>& values, const LabelO
   check_labels(classes, labels, spelt.changes);
   if (!numbers) labels.classes = std::move(classes);
   choose_positive(labels, options);
-  hint_at_grades(labels, spelt.numeric, options);
-  if (labels.task == Task::kOrdinal && !spelt.numeric) {
-    labels.notes.push_back(concat("classes of '", labels.name,
-                                  "' from low to high: ", join(labels.classes, " < "),
-                                  " (natural order; rename them if "
-                                  "this is another)"));
-  }
+  std::string note = labels.kind().note_on_labels(labels, spelt.numeric, options.task.has_value());
+  if (!note.empty()) labels.notes.push_back(std::move(note));
 }
 
 // The number of the class, or the number; NaN: masked.

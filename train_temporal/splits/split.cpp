@@ -38,7 +38,7 @@ void require_patients(const Targets& targets, const std::vector<PatientGroup>& g
     least = std::min(least, patients[c]);
   }
   if (least == needed) return;
-  if (targets[0].is_survival())
+  if (targets[0].is_timed())
     throw ConfigError(concat(
         purpose, " needs at least ", needed, " ", what, "s with an event in '", targets[0].event,
         "', but there ", least == 1 ? "is " : "are ", least,

@@ -6,7 +6,7 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "train_temporal/splits/split_assign.h"
-#include "train_temporal/tasks/survival.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -26,19 +26,18 @@ std::string absent_classes(const std::vector<std::size_t>& exams, const Targets&
     if (count[c] == 0 && targets.is_class(c)) absent.push_back(targets.stratum_name(c));
   }
   if (absent.empty()) return {};
-  return targets.size() == 1 && targets[0].is_survival() ? "with an event"
-                                                         : concat("of class ", join(absent, ", "));
+  return targets.size() == 1 && targets[0].is_timed() ? "with an event"
+                                                      : concat("of class ", join(absent, ", "));
 }
 
-// Early stopping by a Cox loss needs an event and an exam that is followed beyond it.
 std::string blind_targets(const std::vector<std::size_t>& exams, const Targets& targets) {
   std::vector<std::string> blind;
   for (std::size_t t = 0; t < targets.size(); ++t) {
-    if (targets[t].task != Task::kCox) continue;
     std::vector<double> labels;
     for (std::size_t exam : exams)
-      if (!std::isnan(targets[t].at(exam, 0))) labels.push_back(targets[t].at(exam, 0));
-    if (!has_comparable_pair(labels)) blind.push_back(concat("'", targets[t].name, "'"));
+      for (std::size_t row = 0; row < targets[t].rows(exam); ++row)
+        if (!std::isnan(targets[t].at(exam, row))) labels.push_back(targets[t].at(exam, row));
+    if (targets[t].kind().is_blind(labels)) blind.push_back(concat("'", targets[t].name, "'"));
   }
   return join(blind, ", ");
 }

@@ -11,6 +11,7 @@
 #include "train_temporal/splits/exam_column.h"
 #include "train_temporal/splits/label_values.h"
 #include "train_temporal/tasks/survival.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -126,7 +127,7 @@ void choose_times(Labels& labels, const LabelOptions& options) {
   labels.notes.push_back(concat("'", labels.event, "' came in ", events.size(), " of ",
                                 plural(labels.labeled(), "exam"),
                                 "; horizons: ", listed(labels.horizons)));
-  if (labels.task == Task::kHazards)
+  if (labels.kind().has_intervals())
     labels.intervals =
         std::clamp<std::size_t>(events.size() / kEventsPerInterval, 1, kMostIntervals);
 }
@@ -140,7 +141,7 @@ Labels survival_labels(std::span<const cache::ExamInfo> exams, const CsvTable* t
   const auto events = exam_column(exams, table, options.event, "target", labels.warnings);
   labels.name = options.target;
   labels.event = options.event;
-  labels.task = options.task.value_or(Task::kCox);
+  labels.task = options.task.value_or(kStandardTimeTask);
   labels.event_value = event_value_of(events, options);
   labels.bins = 2;
   for (std::size_t i = 0; i < exams.size(); ++i) {

@@ -10,9 +10,13 @@
 namespace coldframe::temporal {
 
 class ClassKind : public TaskKind {
+  static constexpr int kMostExampleClasses = 3;
+
  public:
   using TaskKind::TaskKind;
 
+  bool names_classes() const override { return true; }
+  bool is_sound(const Target& target) const override { return target.classes.size() >= 2; }
   double label_from(const Target& target, std::span<const std::string> fields) const override {
     const auto found = std::ranges::find(target.classes, fields[0]);
     return found == target.classes.end() ? std::nan("")
@@ -31,6 +35,9 @@ class ClassKind : public TaskKind {
     return target.classes[stratum];
   }
   bool is_class(std::size_t) const override { return true; }
+  std::vector<std::string> group_names(const Target& target) const override {
+    return target.classes;
+  }
   std::size_t scores(const Target& target) const override { return target.classes.size(); }
   std::vector<std::string> score_names(const Target& target) const override {
     return target.classes;
@@ -42,6 +49,12 @@ class ClassKind : public TaskKind {
   }
   std::string explained_output(const Target& target, std::size_t of_class) const override {
     return concat("P(", target.classes[of_class], ")");
+  }
+  std::vector<Example> examples(double label, std::span<const double> scores,
+                                int decision) const override {
+    if (decision >= kMostExampleClasses) return {};
+    return {{decision, decision == static_cast<int>(label),
+             scores[static_cast<std::size_t>(decision)]}};
   }
   const char* explained_exams() const override {
     return "The surest right and the surest wrong decision for each class";

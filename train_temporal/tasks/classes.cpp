@@ -61,10 +61,34 @@ class NominalKind : public ClassKind {
  public:
   constexpr NominalKind(Task of, const char* called) : ClassKind(of, called, Scale::kNominal) {}
 
+  Task of_classes(std::size_t count) const override {
+    return task == Task::kMulticlass && count == 2 ? Task::kBinary : task;
+  }
+  // Whole numbers that follow each other are grades as often as names.
+  std::string note_on_labels(const Target& target, bool numeric,
+                             bool task_was_asked) const override {
+    if (task_was_asked || !numeric) return {};
+    return concat("'", target.name, "' holds the numbers ", target.classes.front(), " to ",
+                  target.classes.back(),
+                  ", learnt as classes without an order; if they are grades, --target ",
+                  target.name, ":ordinal learns them as such");
+  }
   std::size_t outputs(const Target& target) const override { return target.classes.size(); }
   std::vector<double> scores_of(const Target& target, const Readout& reading,
                                 std::span<const double> outputs) const override {
     return softmax(outputs, target.classes.size(), reading.temperature);
+  }
+  using Operations = OutputOperations;
+  Operations::Value scores_of(Operations& on, const Target&, const Readout& reading,
+                              Operations::Value outputs) const override {
+    return on.softmax(on.divided(outputs, reading.temperature));
+  }
+  Operations::Value explained(Operations& on, const Target& target, const Readout& reading,
+                              std::size_t of_class, Operations::Value outputs) const override {
+    return on.columns(scores_of(on, target, reading, outputs), of_class, of_class + 1);
+  }
+  std::optional<std::size_t> explained_class(int decision) const override {
+    return static_cast<std::size_t>(decision);
   }
   std::vector<int> decide(const Target& target, std::span<const double> scores,
                           double threshold) const override {
@@ -76,6 +100,7 @@ class NominalKind : public ClassKind {
     const std::size_t outputs = label.empty() ? 2 : validation.outputs.size() / label.size();
     reading.temperature = fit_temperature(validation.outputs, outputs, label);
   }
+  bool takes_smoothing() const override { return true; }
   bool takes(LossKind kind) const override {
     return kind == LossKind::kAuto || kind == LossKind::kFocal;
   }
@@ -91,6 +116,11 @@ class BinaryKind : public NominalKind {
  public:
   constexpr BinaryKind() : NominalKind(Task::kBinary, "binary") {}
 
+  std::size_t most_classes() const override { return 2; }
+  bool has_threshold() const override { return true; }
+  bool is_sound(const Target& target) const override { return target.classes.size() == 2; }
+  std::string note_on_labels(const Target&, bool, bool) const override { return {}; }
+  std::optional<std::size_t> explained_class(int) const override { return 1; }
   RowLabels linear_rows(const Target&, const Readout&) const override {
     return {RowLabels::Loss::kLogistic, 1};
   }

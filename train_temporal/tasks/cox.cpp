@@ -64,9 +64,9 @@ EfronSums efron_sums(const RiskSet& set) {
 
 }  // namespace
 
-CoxLoss cox_loss(std::span<const double> z, std::span<const double> label) {
+BatchLoss cox_loss(std::span<const double> z, std::span<const double> label) {
   const RiskSets all = risk_sets(z, label);
-  CoxLoss result{std::vector<double>(z.size()), std::vector<double>(z.size())};
+  BatchLoss result{std::vector<double>(z.size()), std::vector<double>(z.size())};
   double inverses = 0;  // of all events up to the time
   for (std::size_t s = all.sets.size(); s-- > 0;) {
     const RiskSet& set = all.sets[s];
@@ -126,12 +126,14 @@ void add_cox_scores(std::vector<double>& scores, double risk, const std::vector<
     scores.push_back(hazard > 0 ? std::exp(-hazard * std::exp(risk)) : 1);
 }
 
-// A row alone has no loss; Objective::couple() has that of the batch.
 class CoxRows : public RowLoss {
  public:
   double weight(double label) const override { return has_event(label) ? 1 : 0; }
   double operator()(std::span<const double>, double, double, float*) const override { return 0; }
   bool is_of_batch() const override { return true; }
+  BatchLoss of_batch(std::span<const double> z, std::span<const double> label) const override {
+    return cox_loss(z, label);
+  }
 };
 
 class CoxKind : public TimeKind {
@@ -146,6 +148,21 @@ class CoxKind : public TimeKind {
     for (const double output : outputs)
       add_cox_scores(scores, reading.mean + reading.deviation * output, baseline);
     return scores;
+  }
+  Operations::Value scores_of(Operations& on, const Target& target, const Readout& reading,
+                              Operations::Value outputs) const override {
+    // Logarithms are added, so that a hazard of 0 stays so beside a risk that overflows.
+    std::vector<double> baseline = baseline_at(target, reading);
+    for (double& hazard : baseline) hazard = std::max(std::log(hazard), -1e30);
+    const Operations::Value risk = on.plus(outputs, {reading.mean});
+    return with_survival(on, risk, on.exponential(on.plus(risk, baseline)));
+  }
+  Operations::Value explained(Operations&, const Target&, const Readout&, std::size_t,
+                              Operations::Value outputs) const override {
+    return outputs;
+  }
+  bool is_blind(std::span<const double> label) const override {
+    return !has_comparable_pair(label);
   }
   void learn_outputs(Readout& reading, const LabelledOutputs& training,
                      const LabelledOutputs&) const override {

@@ -145,6 +145,7 @@ class HazardsKind : public TimeKind {
  public:
   constexpr HazardsKind() : TimeKind(Task::kHazards, "hazards") {}
 
+  bool has_intervals() const override { return true; }
   std::size_t outputs(const Target& target) const override { return target.intervals; }
   std::vector<double> scores_of(const Target& target, const Readout& reading,
                                 std::span<const double> outputs) const override {
@@ -153,6 +154,25 @@ class HazardsKind : public TimeKind {
     for (std::size_t row = 0; row < outputs.size(); row += target.intervals)
       add_hazard_scores(scores, outputs.subspan(row, target.intervals), reading, shares);
     return scores;
+  }
+  Operations::Value hazards_of(Operations& on, const Readout& reading,
+                               Operations::Value outputs) const {
+    return on.softplus(on.plus(outputs, reading.hazards));
+  }
+  Operations::Value scores_of(Operations& on, const Target& target, const Readout& reading,
+                              Operations::Value outputs) const override {
+    const Operations::Value all =
+        on.sums(hazards_of(on, reading, outputs), interval_shares(target, reading));
+    return with_survival(on, on.columns(all, 0, 1), on.columns(all, 1, 1 + target.horizons.size()));
+  }
+  Operations::Value explained(Operations& on, const Target& target, const Readout& reading,
+                              std::size_t, Operations::Value outputs) const override {
+    std::vector<double> of_risk = interval_shares(target, reading);
+    of_risk.resize(target.intervals);
+    return on.sums(hazards_of(on, reading, outputs), of_risk);
+  }
+  bool is_sound_readout(const Target& target, const Readout& reading) const override {
+    return TimeKind::is_sound_readout(target, reading) && reading.times.size() == target.intervals;
   }
   void learn_labels(Readout& reading, const Target& target,
                     std::span<const double> label) const override {

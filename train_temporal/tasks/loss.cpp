@@ -82,6 +82,10 @@ bool TargetLoss::is_of_batch() const {
   return of_row_->is_of_batch();
 }
 
+BatchLoss TargetLoss::of_batch(std::span<const double> z, std::span<const double> label) const {
+  return of_row_->of_batch(z, label);
+}
+
 double TargetLoss::weight(double value) const {
   return std::isnan(value) ? 0 : of_row_->weight(value);
 }

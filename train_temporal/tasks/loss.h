@@ -38,6 +38,12 @@ ClassWeights balanced_weights(std::span<const std::size_t> count);
 
 class RowLoss;  // task_kind.h
 
+// Of rows that are each other's: the loss of each, [n], and the gradient of their sum at their one
+// output, [n].
+struct BatchLoss {
+  std::vector<double> loss, gradient;
+};
+
 class TargetLoss {
  public:
   // `weights`: of the classes; numbers and times: none. Where `options` do not apply to the task,
@@ -51,8 +57,9 @@ class TargetLoss {
   // Cross-entropy without more: LibTorch has it, too.
   bool is_cross_entropy() const;
 
-  // True for Cox's loss, which needs the whole batch: Objective::couple() calls cox_loss().
+  // True for Cox's loss, which is one of all rows of a batch that have a label.
   bool is_of_batch() const;
+  BatchLoss of_batch(std::span<const double> z, std::span<const double> label) const;
 
   // `value`: the number of the class, the number in the unit of the column, or a survival_label();
   // NaN: no label.

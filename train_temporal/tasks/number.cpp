@@ -62,6 +62,14 @@ class NumberKind : public TaskKind {
     for (double& number : numbers) number = reading.mean + reading.deviation * number;
     return numbers;
   }
+  OutputOperations::Value scores_of(OutputOperations& on, const Target&, const Readout& reading,
+                                    OutputOperations::Value outputs) const override {
+    return on.plus(on.times(outputs, reading.deviation), {reading.mean});
+  }
+  OutputOperations::Value explained(OutputOperations&, const Target&, const Readout&, std::size_t,
+                                    OutputOperations::Value outputs) const override {
+    return outputs;
+  }
   std::vector<std::string> score_names(const Target&) const override { return {""}; }
   std::vector<std::string> score_columns(const Target&) const override { return {"predicted"}; }
   void learn_labels(Readout& reading, const Target&,
@@ -88,6 +96,10 @@ class NumberKind : public TaskKind {
   }
   std::string explained_output(const Target& target, std::size_t) const override {
     return target.name;
+  }
+  std::vector<Example> examples(double label, std::span<const double> scores, int) const override {
+    const double predicted = scores.front(), error = predicted - label;
+    return {{0, true, predicted}, {1, true, -predicted}, {2, true, error}, {3, true, -error}};
   }
   const char* explained_exams() const override {
     return "The highest and the lowest prediction, and the largest errors either way";

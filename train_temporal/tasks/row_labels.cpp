@@ -52,7 +52,7 @@ double squares(const RowLabels& labels, std::span<const double> z, std::span<dou
 }
 
 double cox(const RowLabels& labels, std::span<const double> z, std::span<double> gradient) {
-  const CoxLoss all = cox_loss(z, labels.value);
+  const BatchLoss all = cox_loss(z, labels.value);
   std::ranges::copy(all.gradient, gradient.begin());
   return std::accumulate(all.loss.begin(), all.loss.end(), 0.0);
 }

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "train_temporal/tasks/target.h"
+#include "train_temporal/tasks/loss.h"
 
 namespace coldframe::temporal {
 
@@ -26,10 +26,7 @@ inline bool has_event(double label) {
 // The negative logarithm of Cox's partial likelihood (1972) of outputs z [n], with Efron's
 // approximation (1977) where events share a time, divided among the exams that have them, [n]; and
 // its gradient, [n]. All n are each other's risk sets.
-struct CoxLoss {
-  std::vector<double> loss, gradient;
-};
-CoxLoss cox_loss(std::span<const double> z, std::span<const double> label);
+BatchLoss cox_loss(std::span<const double> z, std::span<const double> label);
 // True where that loss ranks: an event came before another exam's, or while another was followed.
 bool has_comparable_pair(std::span<const double> label);
 

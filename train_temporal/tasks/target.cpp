@@ -1,24 +1,31 @@
 #include "train_temporal/tasks/target.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 
+#include "common/cli/error.h"
 #include "common/text/text.h"
 #include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
 
-std::span<const TaskKind* const> kinds() {
-  static const std::array all = {&binary_task(),     &multiclass_task(), &ordinal_task(),
-                                 &regression_task(), &cox_task(),        &hazards_task()};
-  return all;
-}
+constexpr std::size_t kMostWholeNumbers = 20;  // more are taken for a measurement
 
 }  // namespace
 
 const TaskKind& kind_of(Task task) {
-  return **std::ranges::find(kinds(), task, &TaskKind::task);
+  return kTasks[static_cast<std::size_t>(task)]();
+}
+
+Task task_of_values(std::span<const std::string> values, bool numeric) {
+  if (values.size() == 2) return Task::kBinary;
+  const bool fraction = numeric && std::ranges::any_of(values, [](const std::string& value) {
+                          double number = 0;
+                          return parse_double(value, number) && number != std::floor(number);
+                        });
+  const bool measured = numeric && (fraction || values.size() > kMostWholeNumbers);
+  return measured && values.size() > 2 ? Task::kRegression : Task::kMulticlass;
 }
 
 const char* task_name(Task task) {
@@ -26,14 +33,14 @@ const char* task_name(Task task) {
 }
 
 std::optional<Task> find_task(std::string_view name) {
-  for (const TaskKind* kind : kinds())
-    if (kind->name == name) return kind->task;
+  for (const auto kind : kTasks)
+    if (kind().name == name) return kind().task;
   return {};
 }
 
 std::vector<std::string> task_names() {
   std::vector<std::string> names;
-  for (const TaskKind* kind : kinds()) names.push_back(kind->name);
+  for (const auto kind : kTasks) names.push_back(kind().name);
   return names;
 }
 
@@ -51,6 +58,66 @@ std::size_t Target::scores() const {
 
 Scale Target::scale() const {
   return kind().scale;
+}
+
+bool Target::has_threshold() const {
+  return kind().has_threshold();
+}
+
+Json to_json(const Target& target) {
+  Json json = {{"name", target.name},
+               {"task", task_name(target.task)},
+               {"classes", target.classes},
+               {"per_frame", target.per_frame}};
+  if (target.scale() != Scale::kTime) return json;
+  json["event"] = target.event;
+  json["event_value"] = target.event_value;
+  json["horizons"] = target.horizons;
+  json["intervals"] = target.intervals;
+  return json;
+}
+
+Target target_from_json(const Json& json) {
+  const auto word = json.at("task").get<std::string>();
+  const std::optional<Task> task = find_task(word);
+  if (!task)
+    throw DataError(
+        concat("unknown task '", word, "'; this version knows ", join(task_names(), ", ")));
+  Target target{json.at("name").get<std::string>(), *task,
+                json.at("classes").get<std::vector<std::string>>(),
+                json.at("per_frame").get<bool>()};
+  if (target.scale() == Scale::kTime) {
+    target.event = json.at("event").get<std::string>();
+    target.event_value = json.at("event_value").get<std::string>();
+    target.horizons = json.at("horizons").get<std::vector<double>>();
+    target.intervals = json.at("intervals").get<std::size_t>();
+  }
+  if (target.kind().is_sound(target)) return target;
+  const bool timed = target.classes.empty() && target.is_timed();
+  throw DataError(concat("target '", target.name, "': ", target.classes.size(), " classes",
+                         timed ? " and no ascending horizons" : "", " for the task ", word));
+}
+
+void add_readout(Json& json, const Target& target, const Readout& reading) {
+  json["mean"] = reading.mean;
+  json["deviation"] = reading.deviation;
+  json["temperature"] = reading.temperature;
+  json["threshold"] = reading.threshold;
+  if (target.scale() != Scale::kTime) return;
+  json["times"] = reading.times;
+  json["hazards"] = reading.hazards;
+}
+
+Readout readout_from_json(const Json& json, const Target& target) {
+  Readout reading{json.at("mean").get<double>(), json.at("deviation").get<double>(),
+                  json.at("temperature").get<double>(), json.at("threshold").get<double>()};
+  if (target.scale() == Scale::kTime) {
+    reading.times = json.at("times").get<std::vector<double>>();
+    reading.hazards = json.at("hazards").get<std::vector<double>>();
+  }
+  if (target.kind().is_sound_readout(target, reading)) return reading;
+  throw DataError(
+      concat("target '", target.name, "': its times and hazards do not belong together"));
 }
 
 std::vector<double> scores_of(const Target& target, const Readout& reading,

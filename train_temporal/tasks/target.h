@@ -8,13 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "common/files/json.h"
 #include "train_temporal/metrics/metrics.h"
+#include "train_temporal/tasks/tasks.h"
 
 namespace coldframe::temporal {
 
-// The tasks; task_kind.h says what each is.
-enum class Task { kBinary, kMulticlass, kOrdinal, kRegression, kCox, kHazards };
-class TaskKind;
 const char* task_name(Task task);  // "binary", …
 std::optional<Task> find_task(std::string_view name);
 std::vector<std::string> task_names();  // of all tasks
@@ -34,10 +33,11 @@ struct Target {
   bool operator==(const Target&) const = default;
   const TaskKind& kind() const;
   Scale scale() const;
-  bool is_survival() const { return scale() == Scale::kTime; }
-  bool has_classes() const { return scale() == Scale::kNominal || scale() == Scale::kOrdinal; }
-  bool binary() const { return task == Task::kBinary; }
-  std::size_t outputs() const;  // columns of the head
+  bool has_classes() const { return !classes.empty(); }
+  // Of two classes the second is the positive one; from a threshold on it is decided for.
+  bool has_threshold() const;
+  bool is_timed() const { return !event.empty(); }  // a time to an event
+  std::size_t outputs() const;                      // columns of the head
   // Width of a prediction: a probability per class, one number, or a risk and a probability for
   // each horizon.
   std::size_t scores() const;
@@ -54,6 +54,13 @@ struct Readout {
 
   bool operator==(const Readout&) const = default;
 };
+
+// A target as models and runs store it, and how its outputs are read behind it. DataError, or what
+// nlohmann-json throws.
+Json to_json(const Target& target);
+Target target_from_json(const Json& json);
+void add_readout(Json& target_json, const Target& target, const Readout& reading);
+Readout readout_from_json(const Json& target_json, const Target& target);
 
 // Predictions [n, scores] from the target's own outputs [n, outputs]: probabilities of the classes,
 // numbers in the unit of the column, or of times the risk and the

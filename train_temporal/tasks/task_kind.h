@@ -6,11 +6,14 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "common/files/json.h"
 #include "train_temporal/tasks/loss.h"
+#include "train_temporal/tasks/output_operations.h"
 #include "train_temporal/tasks/row_labels.h"
 #include "train_temporal/tasks/target.h"
 
@@ -27,8 +30,12 @@ class RowLoss {
                             float* gradient) const = 0;
   // Cross-entropy without more: LibTorch has it, too.
   virtual bool is_cross_entropy() const { return false; }
-  // One of all exams of a batch, as Cox's is: cox_loss() in its place.
+  // One of all rows of a batch, as Cox's is: a row alone has none.
   virtual bool is_of_batch() const { return false; }
+  virtual BatchLoss of_batch(std::span<const double> z, std::span<const double> label) const {
+    (void)z, (void)label;
+    return {};
+  }
 };
 
 struct LossSettings {
@@ -52,6 +59,26 @@ class TaskKind {
   const char* const name;
   const Scale scale;
 
+  // With so many classes this is another task: of two classes each is the other's rest.
+  virtual Task of_classes(std::size_t) const { return task; }
+  // A column's values are classes, and at most so many; else numbers.
+  virtual bool names_classes() const { return false; }
+  virtual std::size_t most_classes() const { return 64; }  // more is an identifier or a measurement
+  virtual bool has_threshold() const { return false; }     // see Target
+  virtual bool has_intervals() const { return false; }     // likewise
+  // What there is to say of the labels that were found; `numeric`: all are numbers.
+  virtual std::string note_on_labels(const Target& target, bool numeric,
+                                     bool task_was_asked) const {
+    (void)target, (void)numeric, (void)task_was_asked;
+    return {};
+  }
+  // True for what a file can say of a target, and of how it is read, besides the names of things.
+  virtual bool is_sound(const Target& target) const { return target.classes.empty(); }
+  virtual bool is_sound_readout(const Target& target, const Readout& reading) const {
+    (void)target, (void)reading;
+    return true;
+  }
+
   // A label is the number of its class, a number in the unit of the column, or a survival_label();
   // NaN: none. It is told from and becomes the fields of these columns.
   virtual std::vector<std::string> label_columns() const { return {"label"}; }
@@ -69,6 +96,13 @@ class TaskKind {
   virtual std::string stratum_name(const Target& target, std::size_t stratum,
                                    std::size_t bins) const = 0;
   virtual bool is_class(std::size_t stratum) const = 0;
+  // Exams of each stratum are compared under these names; none: strata are bins.
+  virtual std::vector<std::string> group_names(const Target&) const { return {}; }
+  // True where no loss tells epochs apart by these labels.
+  virtual bool is_blind(std::span<const double> label) const {
+    (void)label;
+    return false;
+  }
 
   // Columns of the head, and of a prediction.
   virtual std::size_t outputs(const Target& target) const = 0;
@@ -76,6 +110,10 @@ class TaskKind {
   // See scores_of() and decide() in target.h.
   virtual std::vector<double> scores_of(const Target& target, const Readout& reading,
                                         std::span<const double> outputs) const = 0;
+  // The same by an interpreter, [..., outputs] → [..., scores].
+  virtual OutputOperations::Value scores_of(OutputOperations& on, const Target& target,
+                                            const Readout& reading,
+                                            OutputOperations::Value outputs) const = 0;
   virtual std::vector<int> decide(const Target& target, std::span<const double> scores,
                                   double threshold) const {
     (void)threshold;
@@ -98,6 +136,7 @@ class TaskKind {
     return Readout().threshold;
   }
 
+  virtual bool takes_smoothing() const { return false; }  // of labels
   virtual bool takes(LossKind kind) const { return kind == LossKind::kAuto; }
   virtual std::unique_ptr<const RowLoss> loss(const Target& target,
                                               LossSettings settings) const = 0;
@@ -112,22 +151,34 @@ class TaskKind {
   // Says why labels of two exams cannot be mixed; empty: they can.
   virtual std::string unmixable(const Target&) const { return {}; }
 
-  // What example exams are explained: the output, and by which predictions they are chosen.
+  // Frames are explained by what they add to this output, [..., 1]: Readout::mean and as many
+  // deviations. It is the probability of `of_class`, where explained_class() has one for the
+  // decision.
+  virtual OutputOperations::Value explained(OutputOperations& on, const Target& target,
+                                            const Readout& reading, std::size_t of_class,
+                                            OutputOperations::Value outputs) const = 0;
+  virtual std::optional<std::size_t> explained_class(int decision) const {
+    (void)decision;
+    return {};
+  }
   virtual std::string explained_output(const Target& target, std::size_t of_class) const = 0;
-  virtual const char* explained_exams() const = 0;
+
+  // A prediction is an example of each of these kinds; that with the greatest height is shown.
+  struct Example {
+    int kind = 0;
+    bool right = true;
+    double height = 0;
+  };
+  virtual std::vector<Example> examples(double label, std::span<const double> scores,
+                                        int decision) const = 0;
+  virtual const char* explained_exams() const = 0;  // which these are
   // In the title of one of them.
   virtual std::string explained_title(const Target& target, double label,
                                       std::span<const double> scores, int decision) const = 0;
 };
 
 const TaskKind& kind_of(Task task);
-
-// Each of the files of its name has one or two.
-const TaskKind& binary_task();
-const TaskKind& multiclass_task();
-const TaskKind& ordinal_task();
-const TaskKind& regression_task();
-const TaskKind& cox_task();
-const TaskKind& hazards_task();
+// The task of a column with these different values; `numeric`: all are numbers.
+Task task_of_values(std::span<const std::string> values, bool numeric);
 
 }  // namespace coldframe::temporal

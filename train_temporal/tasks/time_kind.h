@@ -1,6 +1,7 @@
 // What tasks of times to an event have in common.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "common/text/text.h"
@@ -36,6 +37,23 @@ class TimeKind : public TaskKind {
     return stratum == 1 ? "event" : "censored";
   }
   bool is_class(std::size_t stratum) const override { return stratum == 1; }
+  std::vector<std::string> group_names(const Target&) const override {
+    return {"without an event", "with an event"};
+  }
+  bool is_sound(const Target& target) const override {
+    const auto follows = [](double a, double b) { return !(a < b && std::isfinite(b)); };
+    const std::vector<double>& horizons = target.horizons;
+    return target.classes.empty() && !target.event.empty() && !horizons.empty() &&
+           horizons.front() > 0 && std::isfinite(horizons.front()) && target.intervals <= 1000 &&
+           std::ranges::adjacent_find(horizons, follows) == horizons.end();
+  }
+  // Times ascend, and hazards belong to them.
+  bool is_sound_readout(const Target&, const Readout& reading) const override {
+    const auto finite = [](double x) { return std::isfinite(x); };
+    return reading.times.size() == reading.hazards.size() &&
+           std::ranges::is_sorted(reading.times) && std::ranges::all_of(reading.times, finite) &&
+           std::ranges::all_of(reading.hazards, finite);
+  }
   std::size_t scores(const Target& target) const override { return 1 + target.horizons.size(); }
   std::vector<std::string> score_names(const Target& target) const override {
     std::vector<std::string> names = {"risk"};
@@ -48,11 +66,22 @@ class TimeKind : public TaskKind {
   std::string unmixable(const Target&) const override {
     return "there is no time to an event between a censored one and another; leave the option out";
   }
+  std::vector<Example> examples(double, std::span<const double> scores, int) const override {
+    return {{0, true, scores.front()}, {1, true, -scores.front()}};
+  }
   const char* explained_exams() const override { return "The highest and the lowest risk"; }
   std::string explained_title(const Target& target, double label, std::span<const double> scores,
                               int) const override {
     return concat(target.event, has_event(label) ? " after " : " not within ", time_of(label),
                   ", risk ", fixed(scores[0], 2));
+  }
+
+ protected:
+  using Operations = OutputOperations;
+  // The probability of no event by each horizon, from the hazards up to them.
+  static Operations::Value with_survival(Operations& on, Operations::Value risk,
+                                         Operations::Value hazards) {
+    return on.joined(risk, on.exponential(on.times(hazards, -1)));
   }
 };
 

@@ -1,7 +1,6 @@
 #include "train_temporal/training/checkpoint.h"
 
 #include "common/cli/error.h"
-#include "common/files/json.h"
 #include "common/text/text.h"
 #include "common/torch/precision.h"
 
@@ -31,10 +30,6 @@ MicroBatches pieces_from_json(const Json& json) {
   const MicroBatches pieces{json.at(0).get<std::size_t>(), json.at(1).get<std::size_t>()};
   if (pieces.training > 0 && pieces.evaluation > 0) return pieces;
   throw std::out_of_range("pieces");
-}
-
-torch::Tensor on_cpu(const torch::Tensor& tensor) {
-  return tensor.detach().cpu().contiguous().clone();
 }
 
 torch::Tensor double_tensor(const std::vector<double>& values) {
@@ -127,20 +122,19 @@ FitState read_checkpoint(const std::filesystem::path& path) {
   });
 }
 
-void write_record(const std::filesystem::path& path, const FitResult& result, std::uint64_t seed) {
+void write_record(const std::filesystem::path& path, const FitRecord& record) {
   StateDict tensors;
-  for (const auto& [name, tensor] : state_dict(*result.model))
-    tensors[kWeightPrefix + name] = tensor;
-  for (const auto& [name, tensor] : result.tuned) tensors[kTunedPrefix + name] = tensor;
-  tensors["validation_logits"] = double_tensor(result.validation_logits);
-  tensors["test_logits"] = double_tensor(result.test_logits);
-  if (!result.train_logits.empty()) tensors["train_logits"] = double_tensor(result.train_logits);
+  for (const auto& [name, tensor] : record.weights) tensors[kWeightPrefix + name] = tensor;
+  for (const auto& [name, tensor] : record.tuned) tensors[kTunedPrefix + name] = tensor;
+  tensors["validation_logits"] = double_tensor(record.validation_logits);
+  tensors["test_logits"] = double_tensor(record.test_logits);
+  if (!record.train_logits.empty()) tensors["train_logits"] = double_tensor(record.train_logits);
   Json json;
-  json["seed"] = seed;
-  json["best_epoch"] = result.best_epoch;
-  json["diverged"] = result.diverged;
-  json["pieces"] = Json::array({result.pieces.training, result.pieces.evaluation});
-  json["history"] = history_json(result.history);
+  json["seed"] = record.seed;
+  json["best_epoch"] = record.best_epoch;
+  json["diverged"] = record.diverged;
+  json["pieces"] = Json::array({record.pieces.training, record.pieces.evaluation});
+  json["history"] = history_json(record.history);
   write_sealed_safetensors(path, tensors, {{"state", json.dump()}});
 }
 
@@ -160,13 +154,6 @@ FitRecord read_record(const std::filesystem::path& path) {
     if (record.weights.contains("family")) record.families = doubles(record.weights["family"]);
     return record;
   });
-}
-
-StateDict state_dict(const torch::nn::Module& module) {
-  StateDict tensors;
-  for (const auto& item : module.named_parameters()) tensors[item.key()] = on_cpu(item.value());
-  for (const auto& item : module.named_buffers()) tensors[item.key()] = on_cpu(item.value());
-  return tensors;
 }
 
 }  // namespace coldframe::temporal

@@ -61,7 +61,7 @@ BatchOutputs FusedStep::outputs(std::span<const BatchItem> items, const Dropout&
                                 std::size_t micro_batch) {
   model_.prepare(team_);
   const std::size_t piece = micro_batch > 0 ? std::min(micro_batch, items.size()) : items.size();
-  const auto width = static_cast<std::size_t>(model_.config().classes);
+  const auto width = static_cast<std::size_t>(model_.config().outputs);
   BatchOutputs all;
   for (std::size_t start = 0; start < items.size(); start += piece) {
     const auto part = items.subspan(start, std::min(piece, items.size() - start));
@@ -71,9 +71,8 @@ BatchOutputs FusedStep::outputs(std::span<const BatchItem> items, const Dropout&
     team_.run(count, [&](std::size_t i) {
       Shard& shard = *shards_[i];
       const auto own = shard_of(part, i, count);
-      pack(dataset_, {own.begin(), own.end()}, shard.packing);
-      add_outputs(of[i], shard.packing, shard.pass.forward(dataset_, shard.packing, dropout),
-                  width);
+      pack(dataset_, {own.begin(), own.end()}, shard.batch);
+      add_outputs(of[i], shard.batch, shard.pass.forward(dataset_, shard.batch, dropout), width);
     });
     for (BatchOutputs& one : of) all.merge(one);
   }
@@ -83,13 +82,13 @@ BatchOutputs FusedStep::outputs(std::span<const BatchItem> items, const Dropout&
 void FusedStep::run_shard(Shard& shard, std::span<const BatchItem> items,
                           const Objective& objective, const LossSum& total,
                           const Dropout& dropout) {
-  Packing& packing = shard.packing;
-  pack(dataset_, {items.begin(), items.end()}, packing);
-  const float* outputs = shard.pass.forward(dataset_, packing, dropout);
-  float* d_outputs = shard.d_outputs.sized(model_.output_rows(packing) * model_.config().classes);
+  PackedBatch& batch = shard.batch;
+  pack(dataset_, {items.begin(), items.end()}, batch);
+  const float* outputs = shard.pass.forward(dataset_, batch, dropout);
+  float* d_outputs = shard.d_outputs.sized(model_.output_rows(batch) * model_.config().outputs);
   shard.loss.targets.assign(total.targets.size(), {});
-  objective.add(packing, outputs, total, shard.loss, d_outputs);
-  shard.pass.backward(packing, d_outputs, shard.gradients, !shard.written);
+  objective.add(batch, outputs, total, shard.loss, d_outputs);
+  shard.pass.backward(batch, d_outputs, shard.gradients, !shard.written);
   shard.written = true;
 }
 

@@ -37,7 +37,7 @@ class FusedStep {
     explicit Shard(const FusedGru& model) : pass(model) {}
 
     FusedPass pass;
-    Packing packing;
+    PackedBatch batch;
     FusedGru::Gradients gradients;
     Buffer own_gradients, d_outputs;
     float* part = nullptr;

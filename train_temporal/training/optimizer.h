@@ -1,5 +1,8 @@
 // AdamW over one flat vector that all parameters of a model are views of: a step is one pass over
 // memory on the CPU, a handful of tensor operations elsewhere, however many layers there are.
+// LibTorch's fused AdamW has one decay for all of a tensor, so that matrices, biases and modules at
+// rates of their own would be calls of their own, and it neither sums the parts of a gradient nor
+// knows its norm, which are this pass, too.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ std::vector<double> predict_logits(SequenceModel& model, const Prediction& predi
                                    const std::vector<std::size_t>& exams, ThreadTeam& team) {
   torch::NoGradGuard no_grad;
   const Dataset& dataset = prediction.dataset;
-  const auto classes = static_cast<std::size_t>(prediction.config.classes);
+  const auto classes = static_cast<std::size_t>(prediction.config.outputs);
   const bool is_fused = FusedGru::supports(model);
   // LibTorch divides the work within a piece, the fused GRU's threads take pieces.
   const std::size_t share = divide_up(exams.size(), is_fused ? team.threads() : 1);
@@ -51,7 +51,7 @@ std::vector<double> predict_logits(SequenceModel& model, const Prediction& predi
     rows += per_frame ? static_cast<std::size_t>(dataset.sequences[exam].frames()) : 1;
   }
   std::vector<double> result(rows * classes);
-  const auto keep = [&](const Packing& batch, const float* values) {
+  const auto keep = [&](const PackedBatch& batch, const float* values) {
     for_output_rows(batch, per_frame, [&](std::size_t exam, std::size_t row) {
       std::copy_n(values, classes,
                   result.begin() + std::ptrdiff_t((first_row.at(exam) + row) * classes));
@@ -60,7 +60,7 @@ std::vector<double> predict_logits(SequenceModel& model, const Prediction& predi
   };
   if (!is_fused) {
     for (std::size_t piece = 0; piece < pieces; ++piece) {
-      const SequenceBatch batch =
+      const PackedBatch batch =
           make_batch(dataset, evaluation_items(prediction, exams, size, piece));
       const torch::Tensor logits =
           compute_logits(model, dataset, batch).cpu().to(torch::kFloat32).contiguous();
@@ -73,7 +73,7 @@ std::vector<double> predict_logits(SequenceModel& model, const Prediction& predi
   const std::size_t parts = std::min(team.threads(), pieces);
   team.run(parts, [&](std::size_t part) {
     FusedPass pass(fused);
-    Packing batch;
+    PackedBatch batch;
     for (std::size_t piece = part; piece < pieces; piece += parts) {
       pack(dataset, evaluation_items(prediction, exams, size, piece), batch);
       keep(batch, pass.forward(dataset, batch, Dropout()));

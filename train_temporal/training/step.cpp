@@ -6,7 +6,7 @@ namespace coldframe::temporal {
 namespace {
 
 // Takes the gradient of the loss, whose values are added to `sum`, back through the model.
-void differentiate(const torch::Tensor& outputs, const SequenceBatch& batch,
+void differentiate(const torch::Tensor& outputs, const PackedBatch& batch,
                    const Objective& objective, const LossSum& total, LossSum& sum) {
   if (objective.is_cross_entropy() && !batch.mixed()) {
     const torch::Tensor loss = objective.cross_entropy(outputs, batch);
@@ -30,7 +30,7 @@ LossSum accumulate_gradients(SequenceModel& model, const Dataset& dataset,
   const std::size_t piece = micro_batch > 0 ? micro_batch : items.size();
   for (std::size_t start = 0; start < items.size(); start += piece) {
     const auto part = items.subspan(start, std::min(piece, items.size() - start));
-    const SequenceBatch batch = make_batch(dataset, {part.begin(), part.end()});
+    const PackedBatch batch = make_batch(dataset, {part.begin(), part.end()});
     differentiate(compute_logits(model, dataset, batch, dropout), batch, objective, total, sum);
   }
   return sum;
@@ -43,7 +43,7 @@ BatchOutputs training_outputs(SequenceModel& model, const Dataset& dataset,
   BatchOutputs all;
   for (std::size_t start = 0; start < items.size(); start += piece) {
     const auto part = items.subspan(start, std::min(piece, items.size() - start));
-    const SequenceBatch batch = make_batch(dataset, {part.begin(), part.end()});
+    const PackedBatch batch = make_batch(dataset, {part.begin(), part.end()});
     const torch::Tensor outputs =
         compute_logits(model, dataset, batch, dropout).detach().cpu().to(torch::kFloat32);
     add_outputs(all, batch, outputs.contiguous().const_data_ptr<float>(),

@@ -253,10 +253,11 @@ void Trainer::run_epoch() {
   history_.push_back(losses);
 }
 
-FitResult Trainer::finish() {
+FitRecord Trainer::finish() {
   optimizer_.parameters().copy_(best_parameters_);
-  FitResult result;
-  result.model = model_;
+  FitRecord result;
+  result.weights = state_dict(*model_);
+  result.seed = task_.seed;
   if (vit_) result.tuned = state_dict(vit_->trainable());
   result.history = history_;
   result.diverged = diverged_;

@@ -109,9 +109,10 @@ struct FitTask {
   bool hides_times = false;                            // from fit_summary(), likewise
 };
 
-struct FitResult {
-  std::shared_ptr<SequenceModel> model;  // with the best weights
-  StateDict tuned;                       // the ViT's trained parameters likewise
+// What is left of a fit.
+struct FitRecord {
+  StateDict weights, tuned;  // the model's best, and those of what was trained of the ViT
+  std::uint64_t seed = 0;
   std::vector<EpochLosses> history;
   std::size_t best_epoch = 0;
   bool diverged = false;  // the epoch after the last of `history` had a loss that is not finite
@@ -119,6 +120,7 @@ struct FitResult {
   // [n, C] in the order of the split's exams; a row per frame where targets are.
   std::vector<double> validation_logits, test_logits;
   std::vector<double> train_logits;  // of Cox's targets alone: of these comes the baseline
+  std::vector<double> families;      // of the model summary: its tensor of that name, [C]
 };
 
 // Observers see this of a fit's last epoch beside the losses.
@@ -134,7 +136,7 @@ class Trainer {
 
   bool finished() const;  // after all epochs, out of patience, or diverged
   void run_epoch();
-  FitResult finish();  // restores the best weights: the first ones when no epoch had a finite loss
+  FitRecord finish();  // restores the best weights: the first ones when no epoch had a finite loss
 
   FitState state() const;
   // Continues where `state` was taken. DataError when it belongs to another fit.

@@ -65,18 +65,18 @@ TEST(Sampler, TakesTheMiddleFrameForTheSingleBaseline) {
 
 TEST(Batcher, PacksTheLongestSequenceFirstAndRowsStepByStep) {
   const Dataset dataset = testing::noise_dataset({2, 3, 1}, 4);
-  const SequenceBatch batch = make_batch(dataset, testing::all_frames(dataset, {0, 1, 2}));
+  const PackedBatch batch = make_batch(dataset, testing::all_frames(dataset, {0, 1, 2}));
   EXPECT_THAT(batch.exams, ElementsAre(1, 0, 2));
   // Exam 0 has the rows 0 and 1, exam 1 the rows 2 to 4, exam 2 row 5.
-  EXPECT_TRUE(batch.rows.equal(torch::tensor({2, 0, 5, 3, 1, 4}, torch::kInt64)));
-  EXPECT_TRUE(batch.step_sizes.equal(torch::tensor({3, 2, 1}, torch::kInt64)));
-  EXPECT_TRUE(batch.lengths.equal(torch::tensor({3, 2, 1}, torch::kInt64)));
+  EXPECT_EQ(batch.frame_rows, (std::vector<std::int64_t>{2, 0, 5, 3, 1, 4}));
+  EXPECT_EQ(batch.batch_sizes, (std::vector<std::int64_t>{3, 2, 1}));
+  EXPECT_EQ(batch.lengths, (std::vector<std::int64_t>{3, 2, 1}));
 }
 
 TEST(Batcher, ComputesIntervalsAfterSamplingAndMarksUnknownTimes) {
   Dataset dataset = testing::noise_dataset({4}, 2);
   dataset.sequences[0].time_s = {0.0, 1.0, 3.0, cache::kUnknownTime};
-  const SequenceBatch batch = make_batch(dataset, {{0, {{0, 2, 3}, {0, 2, 3}}}});
+  const PackedBatch batch = make_batch(dataset, {{0, {{0, 2, 3}, {0, 2, 3}}}});
   const auto at = [&](int row, int column) { return batch.time[row][column].item<float>(); };
   EXPECT_EQ(at(0, kIntervalKnown), 0);
   EXPECT_EQ(at(0, kTimeKnown), 1);
@@ -90,7 +90,7 @@ TEST(Batcher, TellsTheTimeSinceAZeroThatExamsShare) {
   Dataset dataset = testing::noise_dataset({2, 1}, 2);
   dataset.sequences[0].time_s = {0.0, 22.0};
   dataset.sequences[0].elapsed_start = 8;
-  const SequenceBatch batch = make_batch(dataset, testing::all_frames(dataset, {0, 1}));
+  const PackedBatch batch = make_batch(dataset, testing::all_frames(dataset, {0, 1}));
   const auto at = [&](int row, int column) { return batch.time[row][column].item<float>(); };
   EXPECT_NEAR(at(0, kLogElapsed), std::log(9.0), 1e-6);
   EXPECT_NEAR(at(2, kLogElapsed), std::log(31.0), 1e-6);

@@ -27,7 +27,7 @@ class Views : public ::testing::Test {
  protected:
   void SetUp() override { clean = testing::ramp_dataset(labels, 60, 6, 6); }
 
-  FitResult fit(const Dataset& dataset, FitOptions options = few_epochs(6)) const {
+  FitRecord fit(const Dataset& dataset, FitOptions options = few_epochs(6)) const {
     return testing::run_to_end(
         {dataset, labels, split, testing::small_config(dataset), options, 4});
   }
@@ -59,14 +59,14 @@ TEST_F(Views, LieOneAfterTheOtherInTheTable) {
   const Dataset both = with_view(small, small.features + 1);
   auto items = testing::all_frames(both, {0, 1, 2});
   items[1].view = 1;
-  const SequenceBatch batch = make_batch(both, items);
+  const PackedBatch batch = make_batch(both, items);
   // Exam 0 has the rows 0 and 1, exam 1 the rows 2 to 4 and in the other view 8 to 10, exam 2
   // row 5.
-  EXPECT_TRUE(batch.rows.equal(torch::tensor({8, 0, 5, 9, 1, 10}, torch::kInt64)));
+  EXPECT_EQ(batch.frame_rows, (std::vector<std::int64_t>{8, 0, 5, 9, 1, 10}));
 }
 
 TEST_F(Views, OfTheSameFeaturesChangeNothing) {
-  const FitResult alone = fit(clean), twice = fit(with_view(clean, clean.features));
+  const FitRecord alone = fit(clean), twice = fit(with_view(clean, clean.features));
   EXPECT_EQ(twice.test_logits, alone.test_logits);
   EXPECT_EQ(twice.history.back().train, alone.history.back().train);
 }
@@ -84,7 +84,7 @@ TEST_F(Views, AreDrawnForTrainingExamsAlone) {
 
 TEST_F(Views, ThatDifferChangeTheFitAndAreReproducible) {
   const Dataset both = with_view(clean, clean.features * 0.5 + 0.3);
-  const FitResult first = fit(both), again = fit(both), alone = fit(clean);
+  const FitRecord first = fit(both), again = fit(both), alone = fit(clean);
   EXPECT_EQ(first.test_logits, again.test_logits);
   EXPECT_NE(first.test_logits, alone.test_logits);
 }

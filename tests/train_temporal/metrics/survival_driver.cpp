@@ -42,7 +42,7 @@ Json at_horizons(const ScoredExams& exams) {
 }
 
 Json cox_of(const std::vector<double>& risk, const std::vector<double>& label) {
-  const CoxLoss cox = cox_loss(risk, label);
+  const BatchLoss cox = cox_loss(risk, label);
   Readout reading;
   fit_baseline(reading, risk, label);
   return {{"comparable", has_comparable_pair(label)},

@@ -35,7 +35,7 @@ class EveryFusedGru : public ::testing::TestWithParam<Variant> {
     config_.elapsed = GetParam().elapsed;
     for (Sequence& sequence : dataset_.sequences)
       sequence.elapsed_start = double(sequence.key % 600);
-    config_.classes = 3;
+    config_.outputs = 3;
     if (GetParam().covariates != Variant::kNone) {
       config_.covariates = 3;
       config_.frame_covariates = GetParam().covariates == Variant::kAtFrames;
@@ -110,7 +110,7 @@ TEST_P(EveryFusedGru, EqualsAutogradInLossAndAllGradients) {
 }
 
 TEST_P(EveryFusedGru, EqualsAutogradInLogits) {
-  const SequenceBatch batch = make_batch(dataset_, items_);
+  const PackedBatch batch = make_batch(dataset_, items_);
   ThreadTeam team(2);
   std::vector<std::size_t> exams = batch.exams;
   const auto ours = predict_logits(*model_, {dataset_, config_, 0, 5}, exams, team);
@@ -132,9 +132,9 @@ TEST_P(EveryFusedGru, GivesTheSameBitsWithAnyNumberOfThreads) {
     task.covariates = covariates_;
     return testing::run_to_end(task);
   };
-  const FitResult one = fit(1);
+  const FitRecord one = fit(1);
   for (const std::size_t threads : {2, 3}) {
-    const FitResult several = fit(threads);
+    const FitRecord several = fit(threads);
     EXPECT_EQ(several.test_logits, one.test_logits);
     for (std::size_t epoch = 0; epoch < one.history.size(); ++epoch) {
       EXPECT_EQ(several.history[epoch].train, one.history[epoch].train);

@@ -77,7 +77,7 @@ TEST_F(ModelFile, NamesTheFileWhoseConfigurationIsWrong) {
 
 // 65536 classes would need a head of the same number of rows.
 TEST_F(ModelFile, ComparesTheHeadBeforeItBuildsTheModel) {
-  card_.config.classes = 65536;
+  card_.config.outputs = 65536;
   card_.targets[0] = {"label", Task::kMulticlass, std::vector<std::string>(65536, "c")};
   EXPECT_THAT(error_of_reading(), HasSubstr("'head.weight' is [2, 16], expected [65536, 16]"));
 }
@@ -100,13 +100,13 @@ TEST_F(ModelFile, IsNotAppliedToRowsOfAnotherWidth) {
   const Ensemble ensemble({folder_.path() / "m.safetensors"});
   ensemble.require_width(5);
   EXPECT_THROW(ensemble.require_width(12), DataError);
-  card_.arrangement.streams = "stream";
+  card_.arrangement.stream_column = "stream";
   EXPECT_THAT(error_of_reading(), HasSubstr("do not agree on streams"));
   card_.config.dimension = 6;
   card_.config.streams = {"FA", "ICGA"};
   weights_ = state_dict(*make_model(card_.config, 1));
   EXPECT_EQ(error_of_reading(), "");
-  card_.arrangement.streams.clear();
+  card_.arrangement.stream_column.clear();
   EXPECT_THAT(error_of_reading(), HasSubstr("do not agree on streams"));
 }
 

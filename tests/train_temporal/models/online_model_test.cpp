@@ -61,7 +61,7 @@ std::vector<double> whole(SequenceModel& model, const ModelConfig& config, Datas
   dataset.features = dataset.features.narrow(0, 0, frames);
   ThreadTeam team;
   std::vector<double> outputs = predict_logits(model, {dataset, config, 0, 1}, {0}, team);
-  return {outputs.end() - config.classes, outputs.end()};  // per frame: those of the last
+  return {outputs.end() - config.outputs, outputs.end()};  // per frame: those of the last
 }
 
 // The widest difference between what is said frame by frame and of the whole sequence, of all

@@ -96,7 +96,7 @@ Dataset made_dataset(bool gaps) {
 }
 
 void expect_families(const Dataset& dataset, bool gaps) {
-  const SequenceBatch batch = make_batch(dataset, testing::all_frames(dataset, {0, 1, 2, 3, 4}));
+  const PackedBatch batch = make_batch(dataset, testing::all_frames(dataset, {0, 1, 2, 3, 4}));
   const torch::Tensor features = gather_features(dataset, batch);
   for (std::int64_t f = 0; f < kFamilies; ++f) {
     for (const bool per_second : {false, true}) {
@@ -133,7 +133,7 @@ TEST(Summaries, SlopesPerSecondLeaveOutFramesAtUnknownTimes) {
   Dataset dataset = testing::noise_dataset({4, 3}, 2);
   dataset.sequences[0].time_s[2] = kNone;
   dataset.sequences[1].time_s = {kNone, kNone, kNone};
-  const SequenceBatch batch = make_batch(dataset, testing::all_frames(dataset, {0, 1}));
+  const PackedBatch batch = make_batch(dataset, testing::all_frames(dataset, {0, 1}));
   const torch::Tensor found = summarise(Family::kSlope, gather_features(dataset, batch), batch,
                                         {.per_second = true, .may_lack = false});
   Observed seen = seen_of(dataset, 0, 1);
@@ -153,7 +153,7 @@ TEST(SummaryModel, TakesTheMeanForWhatIsUnknown) {
   model.head->weight.fill_(1);
   model.head->bias.fill_(0.5);
   model.summary_mean.fill_(0.25);
-  const SequenceBatch batch = make_batch(dataset, testing::all_frames(dataset, {3}));
+  const PackedBatch batch = make_batch(dataset, testing::all_frames(dataset, {3}));
   const Observed seen = seen_of(dataset, 3, 0), other = seen_of(dataset, 3, 1),
                  last = seen_of(dataset, 3, 3);
   const double sum = mean(seen.value) + mean(other.value) + mean(last.value) - 3 * 0.25 + 0.5;

@@ -3,26 +3,84 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "common/cli/error.h"
+#include "train_temporal/tasks/logistic.h"
 #include "train_temporal/tasks/survival.h"
 
 namespace coldframe::temporal {
 namespace {
+
+// The operations on one row of numbers.
+class RowOperations : public KeepingOperations<std::vector<double>> {
+ public:
+  Value plus(Value x, const std::vector<double>& to_each) override {
+    std::vector<double> sum;
+    for (std::size_t c = 0; c < std::max(at(x).size(), to_each.size()); ++c)
+      sum.push_back(at(x)[c % at(x).size()] + to_each[c % to_each.size()]);
+    return keep(sum);
+  }
+  Value times(Value x, double factor) override {
+    return of_each(x, [=](double one) { return one * factor; });
+  }
+  Value divided(Value x, double divisor) override { return times(x, 1 / divisor); }
+  Value softmax(Value x) override {
+    double sum = 0;
+    for (const double one : at(x)) sum += std::exp(one);
+    return of_each(x, [=](double one) { return std::exp(one) / sum; });
+  }
+  Value sigmoid(Value x) override { return of_each(x, logistic); }
+  Value softplus(Value x) override { return of_each(x, temporal::softplus); }
+  Value exponential(Value x) override {
+    return of_each(x, [](double one) { return std::exp(one); });
+  }
+  Value cumulative_product(Value x) override {
+    double product = 1;
+    return of_each(x, [&](double one) { return product *= one; });
+  }
+  Value sums(Value x, const std::vector<double>& weights) override {
+    const std::size_t width = at(x).size();
+    std::vector<double> sums(weights.size() / width, 0.0);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      sums[i / width] += weights[i] * at(x)[i % width];
+    return keep(sums);
+  }
+  Value columns(Value x, std::size_t from, std::size_t to) override {
+    return keep({at(x).begin() + std::ptrdiff_t(from), at(x).begin() + std::ptrdiff_t(to)});
+  }
+  Value joined(Value x, Value y) override {
+    std::vector<double> both = at(x);
+    both.insert(both.end(), at(y).begin(), at(y).end());
+    return keep(both);
+  }
+
+ private:
+  template <class Function>
+  Value of_each(Value x, Function function) {
+    std::vector<double> values = at(x);
+    for (double& value : values) value = function(value);
+    return keep(values);
+  }
+};
 
 class EveryTask : public ::testing::TestWithParam<std::string> {
  protected:
   EveryTask() {
     target_.name = "target";
     target_.task = *find_task(GetParam());
-    if (target_.has_classes()) target_.classes = {"low", "high"};
+    if (kind().names_classes()) target_.classes = {"low", "high"};
     if (target_.task == Task::kMulticlass || target_.task == Task::kOrdinal)
       target_.classes = {"a", "b", "c"};
-    if (target_.is_survival()) target_.horizons = {10, 20};
+    if (target_.scale() == Scale::kTime) {
+      target_.event = "died";
+      target_.horizons = {10, 20};
+    }
     target_.intervals = 3;
     labels_ = {1, 0};
-    if (target_.is_survival()) labels_ = {12.5, survival_label(7, false)};
-    if (!target_.has_classes() && !target_.is_survival()) labels_ = {-3.25, 1e6};
+    if (target_.is_timed()) labels_ = {12.5, survival_label(7, false)};
+    if (!target_.has_classes() && !target_.is_timed()) labels_ = {-3.25, 1e6};
     const std::vector<double> training = {30, 12.5, survival_label(7, false), 2};
     kind().learn_labels(reading_, target_, training);
     if (target_.task == Task::kCox) kind().learn_outputs(reading_, {{0, 1, 2, 3}, training}, {});
@@ -64,6 +122,47 @@ TEST_P(EveryTask, HasAColumnForEachScore) {
   EXPECT_EQ(kind().score_columns(target_).size(), target_.scores());
   EXPECT_EQ(kind().score_names(target_).size(), target_.scores());
   EXPECT_EQ(decide(target_, scores, 0.5).size(), 5);
+}
+
+TEST_P(EveryTask, HasTheSameScoresByAnInterpreter) {
+  for (const double output : {-1.5, 0.0, 0.7}) {
+    std::vector<double> outputs;
+    for (std::size_t k = 0; k < target_.outputs(); ++k)
+      outputs.push_back(output + 0.25 * static_cast<double>(k));
+    const std::vector<double> expected = scores_of(target_, reading_, outputs);
+    RowOperations on;
+    const std::vector<double> scores =
+        on.at(kind().scores_of(on, target_, reading_, on.keep(outputs)));
+    ASSERT_EQ(scores.size(), expected.size());
+    for (std::size_t c = 0; c < scores.size(); ++c) EXPECT_NEAR(scores[c], expected[c], 1e-12);
+  }
+}
+
+TEST_P(EveryTask, ExplainsOneOutput) {
+  const std::vector<double> outputs(target_.outputs(), 0.3);
+  const std::vector<double> scores = scores_of(target_, reading_, outputs);
+  const int decision = decide(target_, scores, 0.5).front();
+  const std::optional<std::size_t> of_class = kind().explained_class(decision);
+  RowOperations on;
+  const std::vector<double> explained =
+      on.at(kind().explained(on, target_, reading_, of_class.value_or(0), on.keep(outputs)));
+  ASSERT_EQ(explained.size(), 1);
+  double expected = of_class ? scores[*of_class] : scores.front();
+  if (kind().names_classes() && !of_class) {  // grades: the expected one
+    expected = 0;
+    for (std::size_t c = 0; c < scores.size(); ++c) expected += static_cast<double>(c) * scores[c];
+  }
+  EXPECT_NEAR(reading_.mean + reading_.deviation * explained.front(), expected, 1e-9);
+  EXPECT_FALSE(kind().examples(labels_[0], scores, decision).empty());
+}
+
+TEST_P(EveryTask, IsStoredAndReadBack) {
+  Json json = to_json(target_);
+  add_readout(json, target_, reading_);
+  EXPECT_EQ(target_from_json(json), target_);
+  EXPECT_EQ(readout_from_json(json, target_), reading_);
+  json["classes"] = {"alone"};
+  EXPECT_THROW(target_from_json(json), DataError);
 }
 
 TEST_P(EveryTask, HasTheGradientOfItsLoss) {

@@ -11,7 +11,7 @@ class Cohorts : public ::testing::Test {
   void SetUp() override { at::set_num_threads(1); }
 };
 
-double auroc_on_test(const FitTask& task, const FitResult& result) {
+double auroc_on_test(const FitTask& task, const FitRecord& result) {
   std::vector<double> score;
   std::vector<int> positive;
   for (std::size_t i = 0; i < task.split.test.size(); ++i) {

@@ -20,7 +20,7 @@ TEST(StoppingMetric, KeepsTheEpochOfTheHighestMetricWhereThatIsWatched) {
   const Split split = testing::thirds(60);
   const FitOptions options = watching_the_metric(12);
   const FitTask task{dataset, labels, split, testing::small_config(dataset), options, 4};
-  const FitResult result = testing::run_to_end(task);
+  const FitRecord result = testing::run_to_end(task);
   const EpochLosses& kept = result.history[result.best_epoch];
   EXPECT_EQ(kept.figure, validation_figure(labels, split, result.validation_logits));
   for (const EpochLosses& epoch : result.history) {
@@ -36,7 +36,7 @@ TEST(StoppingMetric, WatchesTheLossWhereTheValidationPartHasOneClass) {
   const FitOptions options = watching_the_metric(6);
   const FitTask task{dataset, labels, testing::thirds(12), testing::small_config(dataset),
                      options, 4};
-  const FitResult result = testing::run_to_end(task);
+  const FitRecord result = testing::run_to_end(task);
   for (const EpochLosses& epoch : result.history) {
     EXPECT_EQ(epoch.figure, 0);
     EXPECT_GE(epoch.validation, result.history[result.best_epoch].validation);

@@ -35,7 +35,7 @@ TEST_F(MemoryBudget, CutsBatchesToTheMemoryThatThereIs) {
     const FitTask task{dataset, labels, split, config, options, 9, 2};
     const std::uint64_t before = cpu_memory().live;
     reset_cpu_memory_peak();
-    const FitResult whole = testing::run_to_end(task);
+    const FitRecord whole = testing::run_to_end(task);
     const std::uint64_t needed = cpu_memory().peak - before;
     EXPECT_EQ(whole.pieces.training, 32u);
     // Threads that compute at the same time take more than those that happened not to.
@@ -44,7 +44,7 @@ TEST_F(MemoryBudget, CutsBatchesToTheMemoryThatThereIs) {
       const auto limit = live + static_cast<std::uint64_t>(share * double(needed));
       count_cpu_memory(limit);
       reset_cpu_memory_peak();
-      const FitResult cut = testing::run_to_end(task);
+      const FitRecord cut = testing::run_to_end(task);
       count_cpu_memory(0);
       EXPECT_LE(cpu_memory().peak, limit);
       EXPECT_EQ(cut.pieces.training < 32, share < 1) << model << " " << share;

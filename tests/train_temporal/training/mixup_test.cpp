@@ -36,7 +36,7 @@ class MixedBatch : public ::testing::Test {
 };
 
 TEST_F(MixedBatch, StretchesThePartnerOverTheFramesOfTheExam) {
-  const SequenceBatch mixed = make_batch(dataset_, items_);
+  const PackedBatch mixed = make_batch(dataset_, items_);
   const torch::Tensor features = gather_features(dataset_, mixed);
   const std::int64_t partner_of[] = {0, 1, 1, 2, 2};  // round(t / 4 · 2), half away from 0
   std::int64_t row = 0;
@@ -44,15 +44,15 @@ TEST_F(MixedBatch, StretchesThePartnerOverTheFramesOfTheExam) {
     const torch::Tensor expected =
         0.75 * dataset_.features[t] + 0.25 * dataset_.features[5 + partner_of[t]];
     EXPECT_TRUE(torch::allclose(features[row], expected, 1e-5, 1e-6)) << t;
-    row += mixed.sequences[static_cast<std::size_t>(t)];
+    row += mixed.batch_sizes[static_cast<std::size_t>(t)];
   }
 }
 
 TEST_F(MixedBatch, KeepsTimesAndLengthsOfTheExam) {
-  const SequenceBatch mixed = make_batch(dataset_, items_);
+  const PackedBatch mixed = make_batch(dataset_, items_);
   for (BatchItem& item : items_) item.partner.reset();
-  const SequenceBatch plain = make_batch(dataset_, items_);
-  EXPECT_EQ(mixed.frames, plain.frames);
+  const PackedBatch plain = make_batch(dataset_, items_);
+  EXPECT_EQ(mixed.lengths, plain.lengths);
   EXPECT_EQ(mixed.times, plain.times);
   EXPECT_EQ(mixed.frame_rows, plain.frame_rows);
 }
@@ -60,7 +60,7 @@ TEST_F(MixedBatch, KeepsTimesAndLengthsOfTheExam) {
 TEST_F(MixedBatch, HasTheLossesOfBothLabelsWithTheirShares) {
   const Targets targets = testing::classes_of({0, 1});
   const Objective objective(targets, {0, 1}, {});
-  const SequenceBatch mixed = make_batch(dataset_, items_);
+  const PackedBatch mixed = make_batch(dataset_, items_);
   const std::vector<float> outputs = {0.3f, -0.4f, 0.1f, 0.9f};
   const LossSum total = objective.weights_of(items_);
   LossSum sum = total;
@@ -128,7 +128,7 @@ TEST_F(MixedStreams, KeepWhatOneOfBothExamsHas) {
     torch::NoGradGuard no_grad;
     model->set_statistics(statistics);
     const Dataset hand = by_hand(partners, kShare, statistics.feature_mean);
-    const SequenceBatch mixed = make_batch(dataset_, items), same = make_batch(hand, plain);
+    const PackedBatch mixed = make_batch(dataset_, items), same = make_batch(hand, plain);
     const torch::Tensor expected = compute_logits(*model, hand, same);
     EXPECT_TRUE(torch::allclose(compute_logits(*model, dataset_, mixed), expected, 0, 1e-5))
         << name;
@@ -159,7 +159,7 @@ TEST_F(MixedStreams, OneThatTheTrainingDoesNotHaveIsHidden) {
     without.features = dataset_.features.clone();
     without.features.narrow(1, 2, 2).fill_(NAN);
     without.features.narrow(1, 5, 1).zero_();
-    const SequenceBatch batch = make_batch(dataset_, testing::all_frames(dataset_, {0, 1, 2, 3}));
+    const PackedBatch batch = make_batch(dataset_, testing::all_frames(dataset_, {0, 1, 2, 3}));
     EXPECT_TRUE(compute_logits(*model, dataset_, batch)
                     .allclose(compute_logits(*model, without, batch), 0, 1e-6));
   }

@@ -162,7 +162,7 @@ class SeveralTargets : public ::testing::Test {
   }
 
   // The mean over targets of their mean losses over labelled exams.
-  torch::Tensor reference(const torch::Tensor& outputs, const SequenceBatch& batch) const {
+  torch::Tensor reference(const torch::Tensor& outputs, const PackedBatch& batch) const {
     torch::Tensor sum = torch::zeros({}, torch::kFloat64);
     const Readout scale = reading_of(targets_[2], all_);
     for (std::size_t t = 0; t < 3; ++t) {
@@ -196,10 +196,10 @@ class SeveralTargets : public ::testing::Test {
 TEST_F(SeveralTargets, GiveTheGradientsOfTheMeanOfTheirLosses) {
   for (const char* name : {"gru", "lstm"}) {
     ModelConfig config = testing::small_config(dataset_, name);
-    config.classes = static_cast<std::int64_t>(targets_.outputs());
+    config.outputs = static_cast<std::int64_t>(targets_.outputs());
     const auto model = make_model(config, 3);
     AdamW optimizer({{*model}}, 0);
-    const SequenceBatch batch = make_batch(dataset_, items_);
+    const PackedBatch batch = make_batch(dataset_, items_);
     const torch::Tensor expected = reference(compute_logits(*model, dataset_, batch), batch);
     expected.backward();
     const torch::Tensor gradients = optimizer.gradients().clone();

@@ -86,7 +86,7 @@ TEST_F(Training, ResumedFromACheckpointEqualsUninterruptedToTheBit) {
   for (const char* model : {"gru", "lstm", "transformer", "tcn"}) {
     SCOPED_TRACE(model);
     const FitTask task{dataset, labels, split, testing::small_config(dataset, model), options, 4};
-    const FitResult whole = testing::run_to_end(task);
+    const FitRecord whole = testing::run_to_end(task);
 
     Trainer first(task);
     for (int epoch = 0; epoch < 3; ++epoch) first.run_epoch();
@@ -95,7 +95,7 @@ TEST_F(Training, ResumedFromACheckpointEqualsUninterruptedToTheBit) {
     second.restore(read_checkpoint(folder_ / "state"));
     EXPECT_EQ(second.history().size(), 3u);
     while (!second.finished()) second.run_epoch();
-    const FitResult resumed = second.finish();
+    const FitRecord resumed = second.finish();
 
     EXPECT_EQ(resumed.test_logits, whole.test_logits);
     EXPECT_EQ(resumed.best_epoch, whole.best_epoch);
@@ -117,7 +117,7 @@ TEST_F(Training, EndsAFitThatDivergesWithItsBestEpochOrWithNone) {
   trainer.restore(state);
   trainer.run_epoch();
   ASSERT_TRUE(trainer.finished());
-  const FitResult result = trainer.finish();
+  const FitRecord result = trainer.finish();
   EXPECT_TRUE(result.diverged);
   EXPECT_EQ(result.history.size(), 1u);
   for (double logit : result.test_logits) EXPECT_TRUE(std::isfinite(logit));
@@ -149,7 +149,7 @@ TEST_F(Training, KeepsTheWeightsOfTheBestEpoch) {
   options.patience = 4;
   const FitTask task{dataset, labels, split, testing::small_config(dataset, "shuffled"),
                      options, 4};
-  const FitResult result = testing::run_to_end(task);
+  const FitRecord result = testing::run_to_end(task);
   const double kept =
       Objective(labels, split.train, {}).of(result.validation_logits, split.validation).mean();
   EXPECT_DOUBLE_EQ(kept, result.history[result.best_epoch].validation);

@@ -65,7 +65,8 @@ class Head {
     const torch::AutoGradMode with_graph(true);
     torch::Tensor leaf = features.detach().clone().set_requires_grad(true);
     const torch::Tensor outputs =
-        model_->forward(leaf.index_select(0, batch_.rows), batch_, temporal::Dropout());
+        model_->forward(leaf.index_select(0, torch::tensor(batch_.frame_rows, torch::kInt64)),
+                        batch_, temporal::Dropout());
     loss = at::cross_entropy_loss(outputs, labels_);
     loss.backward();
     return leaf.grad();
@@ -77,7 +78,7 @@ class Head {
  private:
   torch::Tensor labels_;
   temporal::Dataset dataset_;
-  temporal::SequenceBatch batch_;
+  temporal::PackedBatch batch_;
   std::shared_ptr<temporal::SequenceModel> model_;
 };
 

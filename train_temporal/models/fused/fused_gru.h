@@ -1,5 +1,8 @@
 // The network of a GRU on the CPU without autograd: the same model, with a way back that is written
-// out and memory that is used again in every step. Tests hold it to Network::forward.
+// out and memory that is used again in every step. Tests hold it to Network::forward. It is no
+// autograd function within the network: the shards of a batch go back side by side, each into a
+// gradient of its own (training/fused_step.h), and autograd's engine takes all of a device's ways
+// back in one thread and sums into one gradient.
 #pragma once
 
 #include <vector>
@@ -32,7 +35,7 @@ class FusedGru {
   const ModelConfig& config() const { return config_; }
   GruShape shape() const;
   // Rows of outputs: exams, or frames.
-  std::int64_t output_rows(const Packing& batch) const {
+  std::int64_t output_rows(const PackedBatch& batch) const {
     return config_.per_frame() ? static_cast<std::int64_t>(batch.frame_rows.size()) : batch.size();
   }
 
@@ -64,25 +67,26 @@ class FusedPass {
  public:
   explicit FusedPass(const FusedGru& model);
 
-  // Outputs [R, C] of `packing`, in its order, with R = output_rows(); they stay until the next
+  // Outputs [R, C] of the batch, in its order, with R = output_rows(); they stay until the next
   // call.
-  const float* forward(const Dataset& dataset, const Packing& batch, const Dropout& dropout);
+  const float* forward(const Dataset& dataset, const PackedBatch& batch, const Dropout& dropout);
   // Adds to `gradients`, or writes them when `fresh`. d_logits: [R, C]
-  void backward(const Packing& batch, const float* d_logits, const FusedGru::Gradients& gradients,
-                bool fresh);
+  void backward(const PackedBatch& batch, const float* d_logits,
+                const FusedGru::Gradients& gradients, bool fresh);
 
  private:
-  PackedSteps steps(const Packing& batch) const;
-  void gather(const Dataset& dataset, const Packing& batch, const Dropout& dropout);
+  PackedSteps steps(const PackedBatch& batch) const;
+  void gather(const Dataset& dataset, const PackedBatch& batch, const Dropout& dropout);
   void gather_rows(const Dataset& dataset, std::span<const std::int64_t> rows, Buffer& to);
-  void add_covariates(const Packing& batch, std::int64_t rows, float* logits);
-  void project(const Packing& batch, const Dropout& dropout);
-  void add_time(const Packing& batch);
-  void draw_layer_masks(const Packing& batch, const Dropout& dropout);
-  void pool(const Packing& batch);
-  void pool_attention(const Packing& batch);
-  void pool_back(const Packing& batch, const FusedGru::Gradients& gradients, bool fresh);
-  void pool_attention_back(const Packing& batch, const FusedGru::Gradients& gradients, bool fresh);
+  void add_covariates(const PackedBatch& batch, std::int64_t rows, float* logits);
+  void project(const PackedBatch& batch, const Dropout& dropout);
+  void add_time(const PackedBatch& batch);
+  void draw_layer_masks(const PackedBatch& batch, const Dropout& dropout);
+  void pool(const PackedBatch& batch);
+  void pool_attention(const PackedBatch& batch);
+  void pool_back(const PackedBatch& batch, const FusedGru::Gradients& gradients, bool fresh);
+  void pool_attention_back(const PackedBatch& batch, const FusedGru::Gradients& gradients,
+                           bool fresh);
 
   const FusedGru& model_;
   GruShape shape_;

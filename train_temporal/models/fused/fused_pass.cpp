@@ -10,15 +10,15 @@ namespace {
 
 // Calls body(row, sequence) for the packed rows in their order.
 template <typename Body>
-void for_rows(const Packing& batch, Body body) {
+void for_rows(const PackedBatch& batch, Body body) {
   std::int64_t row = 0;
-  for (std::int64_t reaching : batch.sequences) {
+  for (std::int64_t reaching : batch.batch_sizes) {
     for (std::int64_t sequence = 0; sequence < reaching; ++sequence) body(row++, sequence);
   }
 }
 
-float share(const Packing& batch, std::int64_t sequence) {
-  return 1.0f / static_cast<float>(batch.frames[static_cast<std::size_t>(sequence)]);
+float share(const PackedBatch& batch, std::int64_t sequence) {
+  return 1.0f / static_cast<float>(batch.lengths[static_cast<std::size_t>(sequence)]);
 }
 
 // A feature that one of two mixed frames lacks counts as the mean, which is 0; one that both lack
@@ -35,15 +35,15 @@ FusedPass::FusedPass(const FusedGru& model) : model_(model), shape_(model.shape(
   d_last_values_.resize(static_cast<std::size_t>(shape_.layers * shape_.directions()));
 }
 
-PackedSteps FusedPass::steps(const Packing& batch) const {
-  return {batch.sequences, static_cast<std::int64_t>(batch.frame_rows.size())};
+PackedSteps FusedPass::steps(const PackedBatch& batch) const {
+  return {batch.batch_sizes, static_cast<std::int64_t>(batch.frame_rows.size())};
 }
 
-const float* FusedPass::forward(const Dataset& dataset, const Packing& batch,
+const float* FusedPass::forward(const Dataset& dataset, const PackedBatch& batch,
                                 const Dropout& dropout) {
   const SequenceKernels& k = kernels();
   const std::int64_t size = model_.output_rows(batch), width = shape_.width();
-  const std::int64_t classes = model_.config_.classes;
+  const std::int64_t classes = model_.config_.outputs;
   dropped_ = dropout.active();
   gather(dataset, batch, dropout);
   project(batch, dropout);
@@ -66,8 +66,8 @@ const float* FusedPass::forward(const Dataset& dataset, const Packing& batch,
 }
 
 // Adds the term beside the head, as SequenceModel::outputs() does.
-void FusedPass::add_covariates(const Packing& batch, std::int64_t rows, float* logits) {
-  const std::int64_t width = model_.config_.covariates, classes = model_.config_.classes;
+void FusedPass::add_covariates(const PackedBatch& batch, std::int64_t rows, float* logits) {
+  const std::int64_t width = model_.config_.covariates, classes = model_.config_.outputs;
   float* covariates = covariates_.sized(rows * width);
   copy_covariates(model_.covariates_, batch, model_.config_.per_frame(), covariates, width);
   kernels().multiply({rows, classes, width, covariates, width, false,
@@ -75,7 +75,7 @@ void FusedPass::add_covariates(const Packing& batch, std::int64_t rows, float* l
                       Start::kAccumulate});
 }
 
-void FusedPass::gather(const Dataset& dataset, const Packing& batch, const Dropout& dropout) {
+void FusedPass::gather(const Dataset& dataset, const PackedBatch& batch, const Dropout& dropout) {
   const std::int64_t dimension = model_.config_.dimension, features = model_.config_.features();
   gather_rows(dataset, batch.frame_rows, features_);
   if (batch.mixed()) {
@@ -114,7 +114,7 @@ void FusedPass::gather_rows(const Dataset& dataset, std::span<const std::int64_t
   }
 }
 
-void FusedPass::project(const Packing& batch, const Dropout& dropout) {
+void FusedPass::project(const PackedBatch& batch, const Dropout& dropout) {
   const SequenceKernels& k = kernels();
   const std::int64_t rows = steps(batch).rows, hidden = shape_.hidden;
   const std::int64_t dimension = model_.config_.dimension;
@@ -132,7 +132,7 @@ void FusedPass::project(const Packing& batch, const Dropout& dropout) {
 
 // Appends the standardised times to each frame's projected features, as
 // outputs_of() does.
-void FusedPass::add_time(const Packing& batch) {
+void FusedPass::add_time(const PackedBatch& batch) {
   const float* mean = model_.values("time_mean");
   const float* deviation = model_.values("time_std");
   float* to = x_.data() + shape_.hidden;
@@ -146,7 +146,7 @@ void FusedPass::add_time(const Packing& batch) {
   }
 }
 
-void FusedPass::draw_layer_masks(const Packing& batch, const Dropout& dropout) {
+void FusedPass::draw_layer_masks(const PackedBatch& batch, const Dropout& dropout) {
   layer_mask_values_.clear();
   if (!dropped_) return;
   const std::int64_t width = shape_.width();
@@ -157,7 +157,7 @@ void FusedPass::draw_layer_masks(const Packing& batch, const Dropout& dropout) {
   }
 }
 
-void FusedPass::pool(const Packing& batch) {
+void FusedPass::pool(const PackedBatch& batch) {
   const std::int64_t width = shape_.width(), hidden = shape_.hidden;
   float* pooled = pooled_.zeroed(model_.output_rows(batch) * width);
   switch (model_.config_.pool) {
@@ -184,7 +184,7 @@ void FusedPass::pool(const Packing& batch) {
   }
 }
 
-void FusedPass::pool_attention(const Packing& batch) {
+void FusedPass::pool_attention(const PackedBatch& batch) {
   const SequenceKernels& k = kernels();
   const std::int64_t width = shape_.width();
   const float* weight = model_.values("attention.weight");
@@ -206,12 +206,12 @@ void FusedPass::pool_attention(const Packing& batch) {
   });
 }
 
-void FusedPass::backward(const Packing& batch, const float* d_logits,
+void FusedPass::backward(const PackedBatch& batch, const float* d_logits,
                          const FusedGru::Gradients& gradients, bool fresh) {
   const SequenceKernels& k = kernels();
   const std::int64_t size = model_.output_rows(batch), width = shape_.width();
   const std::int64_t hidden = shape_.hidden;
-  const std::int64_t classes = model_.config_.classes, dimension = model_.config_.dimension;
+  const std::int64_t classes = model_.config_.outputs, dimension = model_.config_.dimension;
   const std::int64_t rows = steps(batch).rows, inputs = shape_.input;
   const Start start = fresh ? Start::kZero : Start::kAccumulate;
   if (fresh) {
@@ -243,7 +243,8 @@ void FusedPass::backward(const Packing& batch, const float* d_logits,
   k.add_rows(rows, hidden, d_x, inputs, gradients.project_bias);
 }
 
-void FusedPass::pool_back(const Packing& batch, const FusedGru::Gradients& gradients, bool fresh) {
+void FusedPass::pool_back(const PackedBatch& batch, const FusedGru::Gradients& gradients,
+                          bool fresh) {
   const std::int64_t width = shape_.width(), hidden = shape_.hidden, size = batch.size();
   const float* d_pooled = d_pooled_.data();
   if (model_.config_.pool == TemporalPool::kLast) {
@@ -274,7 +275,7 @@ void FusedPass::pool_back(const Packing& batch, const FusedGru::Gradients& gradi
 }
 
 // a = softmax(s), s = w · h + b, hence ds = a ∘ (da − a · da), da = d_pooled · h.
-void FusedPass::pool_attention_back(const Packing& batch, const FusedGru::Gradients& gradients,
+void FusedPass::pool_attention_back(const PackedBatch& batch, const FusedGru::Gradients& gradients,
                                     bool fresh) {
   const SequenceKernels& k = kernels();
   const std::int64_t width = shape_.width();

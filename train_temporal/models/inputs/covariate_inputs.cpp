@@ -4,8 +4,8 @@
 
 namespace coldframe::temporal {
 
-void copy_covariates(const torch::Tensor& table, const Packing& batch, bool per_frame, float* out,
-                     std::int64_t stride) {
+void copy_covariates(const torch::Tensor& table, const PackedBatch& batch, bool per_frame,
+                     float* out, std::int64_t stride) {
   const std::int64_t width = table.size(1);
   const float* values = table.const_data_ptr<float>();
   const auto row_of = [&](std::size_t exam) {
@@ -23,12 +23,12 @@ void copy_covariates(const torch::Tensor& table, const Packing& batch, bool per_
     out += stride;
   };
   const std::vector<std::int64_t> once = {batch.size()};
-  for (const std::int64_t reaching : per_frame ? batch.sequences : once) {
+  for (const std::int64_t reaching : per_frame ? batch.batch_sizes : once) {
     for (std::size_t b = 0; b < static_cast<std::size_t>(reaching); ++b) copy(b);
   }
 }
 
-torch::Tensor covariates_of(const torch::Tensor& table, const Packing& batch, bool per_frame,
+torch::Tensor covariates_of(const torch::Tensor& table, const PackedBatch& batch, bool per_frame,
                             const torch::Device& device) {
   const auto rows = per_frame ? static_cast<std::int64_t>(batch.frame_rows.size()) : batch.size();
   torch::Tensor all = torch::empty({rows, table.size(1)});

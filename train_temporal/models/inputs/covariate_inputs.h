@@ -16,9 +16,9 @@ inline constexpr double kCovariateRate = 30;
 
 // A row of K for each exam of a batch in its order, or for each frame that of its exam, rows
 // `stride` apart; exams that are mixed have mixed covariates. table: [E, K]
-void copy_covariates(const torch::Tensor& table, const Packing& batch, bool per_frame, float* out,
-                     std::int64_t stride);
-torch::Tensor covariates_of(const torch::Tensor& table, const Packing& batch, bool per_frame,
+void copy_covariates(const torch::Tensor& table, const PackedBatch& batch, bool per_frame,
+                     float* out, std::int64_t stride);
+torch::Tensor covariates_of(const torch::Tensor& table, const PackedBatch& batch, bool per_frame,
                             const torch::Device& device);
 
 }  // namespace coldframe::temporal

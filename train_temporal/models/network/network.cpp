@@ -39,7 +39,7 @@ Network::Network(const ModelConfig& config) : config_(config) {
   }
 }
 
-torch::Tensor Network::forward(const torch::Tensor& features, const SequenceBatch& batch,
+torch::Tensor Network::forward(const torch::Tensor& features, const PackedBatch& batch,
                                const Dropout& dropout) {
   PackedFrames frames(config_, tensors_, features, batch, dropout, covariates, is_training());
   return outputs_of(frames, config_).tensor;

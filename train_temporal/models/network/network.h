@@ -10,7 +10,7 @@ namespace coldframe::temporal {
 class Network final : public SequenceModel {
  public:
   explicit Network(const ModelConfig& config);
-  torch::Tensor forward(const torch::Tensor& features, const SequenceBatch& batch,
+  torch::Tensor forward(const torch::Tensor& features, const PackedBatch& batch,
                         const Dropout& dropout) override;
   torch::Tensor step(const torch::Tensor& features, const torch::Tensor& time,
                      FrameState& state) override;

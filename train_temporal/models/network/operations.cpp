@@ -47,7 +47,7 @@ Value outputs_of(Operations& ops, const ModelConfig& config) {
 }
 
 Value head_of(Operations& ops, const ModelConfig& config, const Value& x) {
-  return ops.linear(ops.dropout(x, RandomPurpose::kHeadDropout), "head", config.classes);
+  return ops.linear(ops.dropout(x, RandomPurpose::kHeadDropout), "head", config.outputs);
 }
 
 TemporalPool pool_of(const ModelConfig& config) {

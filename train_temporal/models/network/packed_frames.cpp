@@ -17,9 +17,9 @@ constexpr std::int64_t kHeadWidth = 16;  // at least, where H can be divided so
 constexpr double kRotaryBase = 10000;    // of the slowest pair's turn
 
 // The first packed row of each step; the last entry is N.
-std::vector<std::int64_t> first_rows(const SequenceBatch& batch) {
-  std::vector<std::int64_t> rows(batch.sequences.size() + 1);
-  std::partial_sum(batch.sequences.begin(), batch.sequences.end(), rows.begin() + 1);
+std::vector<std::int64_t> first_rows(const PackedBatch& batch) {
+  std::vector<std::int64_t> rows(batch.batch_sizes.size() + 1);
+  std::partial_sum(batch.batch_sizes.begin(), batch.batch_sizes.end(), rows.begin() + 1);
   return rows;
 }
 
@@ -51,7 +51,7 @@ torch::Tensor rotary_speeds(std::int64_t hidden) {
 }
 
 PackedFrames::PackedFrames(const ModelConfig& config, const StateDict& tensors,
-                           const torch::Tensor& features, const SequenceBatch& batch,
+                           const torch::Tensor& features, const PackedBatch& batch,
                            const Dropout& dropout, const torch::Tensor& covariates, bool training)
     : TorchOperations(config, tensors, features, batch.time),
       batch_(batch),
@@ -84,7 +84,7 @@ Value PackedFrames::clock() {
   if (of_exams_) return of(x);
   std::vector<std::int64_t> exam;
   std::vector<float> place;
-  for (const std::int64_t reaching : batch_.sequences) {
+  for (const std::int64_t reaching : batch_.batch_sizes) {
     for (std::int64_t i = 0; i < reaching; ++i) {
       exam.push_back(i);
       place.push_back(static_cast<float>(batch_.positions[place.size()]));
@@ -112,10 +112,10 @@ Value PackedFrames::recur(const Value& x, std::int64_t layer) {
       torch::zeros({both_ways ? 2 : 1, batch_.size(), config_.hidden}, x.tensor.options());
   if (x.tensor.is_cuda()) return of(recurrent_on_cuda(x.tensor, weights, start));
   if (is_lstm())
-    return of(std::get<0>(torch::lstm(x.tensor, batch_.step_sizes, {start, start}, weights, true, 1,
-                                      0.0, training_, both_ways)));
-  return of(std::get<0>(
-      torch::gru(x.tensor, batch_.step_sizes, start, weights, true, 1, 0.0, training_, both_ways)));
+    return of(std::get<0>(torch::lstm(x.tensor, batch_.batch_sizes_tensor(), {start, start},
+                                      weights, true, 1, 0.0, training_, both_ways)));
+  return of(std::get<0>(torch::gru(x.tensor, batch_.batch_sizes_tensor(), start, weights, true, 1,
+                                   0.0, training_, both_ways)));
 }
 
 // LibTorch's own entry looks for weights in cuDNN's order at the start of their storage, which is
@@ -141,7 +141,7 @@ torch::Tensor PackedFrames::recurrent_on_cuda(const torch::Tensor& x, at::Tensor
   }
   return std::get<0>(at::_cudnn_rnn(
       input, weights, each, in_order, first, is_lstm() ? std::optional(first) : std::nullopt, mode,
-      hidden, 0, 1, false, 0.0, training_, both_ways, batch_.sequences, std::nullopt));
+      hidden, 0, 1, false, 0.0, training_, both_ways, batch_.batch_sizes, std::nullopt));
 }
 
 torch::Tensor PackedFrames::decaying(const torch::Tensor& x, std::int64_t layer) {
@@ -150,7 +150,7 @@ torch::Tensor PackedFrames::decaying(const torch::Tensor& x, std::int64_t layer)
   torch::Tensor state = torch::zeros({batch_.size(), config_.hidden}, x.options());
   std::vector<torch::Tensor> states;
   std::int64_t row = 0;
-  for (const std::int64_t size : batch_.sequences) {
+  for (const std::int64_t size : batch_.batch_sizes) {
     const torch::Tensor before = state.narrow(0, 0, size) * gamma.narrow(0, row, size);
     state = torch::gru_cell(x.narrow(0, row, size), before, w[0], w[1], w[2], w[3]);
     states.push_back(state);
@@ -162,9 +162,9 @@ torch::Tensor PackedFrames::decaying(const torch::Tensor& x, std::int64_t layer)
 // For each packed row that of the frame `back` before it in its exam, counted from 1; 0: none.
 torch::Tensor PackedFrames::rows_before(std::int64_t back) const {
   std::vector<std::int64_t> rows;
-  for (std::size_t step = 0; step < batch_.sequences.size(); ++step) {
+  for (std::size_t step = 0; step < batch_.batch_sizes.size(); ++step) {
     const bool begun = static_cast<std::int64_t>(step) >= back;
-    for (std::int64_t exam = 0; exam < batch_.sequences[step]; ++exam) {
+    for (std::int64_t exam = 0; exam < batch_.batch_sizes[step]; ++exam) {
       rows.push_back(begun ? first_[step - static_cast<std::size_t>(back)] + exam + 1 : 0);
     }
   }
@@ -190,10 +190,10 @@ Value PackedFrames::convolve(const Value& x, const std::string& name, std::int64
 torch::Tensor PackedFrames::places() const {
   const double unit = config_.time ? tensor("time_mean")[0].item<double>() : 0;  // a logarithm
   std::vector<double> place(batch_.times.size());
-  for (std::size_t step = 1; step < batch_.sequences.size(); ++step) {
+  for (std::size_t step = 1; step < batch_.batch_sizes.size(); ++step) {
     const auto row = static_cast<std::size_t>(first_[step]);
     const auto before = static_cast<std::size_t>(first_[step - 1]);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(batch_.sequences[step]); ++i) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(batch_.batch_sizes[step]); ++i) {
       const auto& frame = batch_.times[row + i];
       const bool known = config_.time && frame[kIntervalKnown] > 0;
       place[row + i] = place[before + i] + (known ? std::exp(frame[kLogInterval] - unit) : 1.0);
@@ -204,17 +204,17 @@ torch::Tensor PackedFrames::places() const {
 
 const PackedFrames::Grid& PackedFrames::grid() {
   if (grid_) return *grid_;
-  const std::int64_t exams = batch_.size(), steps = std::ssize(batch_.sequences);
+  const std::int64_t exams = batch_.size(), steps = std::ssize(batch_.batch_sizes);
   std::vector<std::int64_t> grid(static_cast<std::size_t>(exams * steps)), rows;
-  for (std::size_t step = 0; step < batch_.sequences.size(); ++step) {
-    for (std::int64_t exam = 0; exam < batch_.sequences[step]; ++exam) {
+  for (std::size_t step = 0; step < batch_.batch_sizes.size(); ++step) {
+    for (std::int64_t exam = 0; exam < batch_.batch_sizes[step]; ++exam) {
       rows.push_back(exam * steps + static_cast<std::int64_t>(step));
       grid[static_cast<std::size_t>(rows.back())] = first_[step] + exam;
     }
   }
   grid_ = Grid{int_tensor(grid, device_), int_tensor(rows, device_), {}, {}, {}};
   if (rows.size() < grid.size()) {
-    grid_->mask = (torch::arange(steps).unsqueeze(0) < batch_.lengths.unsqueeze(1))
+    grid_->mask = (torch::arange(steps).unsqueeze(0) < batch_.lengths_tensor().unsqueeze(1))
                       .view({exams, 1, 1, steps})
                       .to(device_);
   }
@@ -232,7 +232,7 @@ Value PackedFrames::attend(const Value& x) {
   const auto qkv =
       torch::cat({turned(all.narrow(1, 0, 2), at.cosine, at.sine), all.narrow(1, 2, 1)}, 1)
           .index_select(0, at.to_grid)
-          .view({batch_.size(), std::ssize(batch_.sequences), 3, heads, width})
+          .view({batch_.size(), std::ssize(batch_.batch_sizes), 3, heads, width})
           .permute({2, 0, 3, 1, 4})
           .unbind();  // of [3, B, h, T, d]
   const torch::Tensor attended = at::scaled_dot_product_attention(
@@ -244,8 +244,8 @@ Value PackedFrames::attend(const Value& x) {
 // The last state of a layer that reads backwards is that of the first frame.
 torch::Tensor PackedFrames::last_of(const torch::Tensor& states) const {
   std::vector<std::int64_t> rows;
-  for (std::size_t exam = 0; exam < batch_.frames.size(); ++exam) {
-    rows.push_back(first_[static_cast<std::size_t>(batch_.frames[exam]) - 1] +
+  for (std::size_t exam = 0; exam < batch_.lengths.size(); ++exam) {
+    rows.push_back(first_[static_cast<std::size_t>(batch_.lengths[exam]) - 1] +
                    static_cast<std::int64_t>(exam));
   }
   const torch::Tensor last = states.index_select(0, int_tensor(rows, states.device()));
@@ -260,13 +260,14 @@ Value PackedFrames::pool(const Value& x) {
   const TemporalPool kind = pool_of(config_);
   if (kind == TemporalPool::kLast) return of(last_of(x.tensor));
   const torch::Tensor frames = std::get<0>(torch::nn::utils::rnn::pad_packed_sequence(
-      PackedSequence(x.tensor, batch_.step_sizes), /*batch_first=*/true));  // [B, T, W]
+      PackedSequence(x.tensor, batch_.batch_sizes_tensor()), /*batch_first=*/true));  // [B, T, W]
   if (kind == TemporalPool::kMean)
     return of(frames.sum(1) /
-              batch_.lengths.unsqueeze(1).to(frames.device(), frames.scalar_type()));
+              batch_.lengths_tensor().unsqueeze(1).to(frames.device(), frames.scalar_type()));
   const torch::Tensor scores = linear({x.width, frames}, "attention", 1).tensor;  // [B, T, 1]
   const torch::Tensor step = torch::arange(frames.size(1)).unsqueeze(0);          // [1, T]
-  const torch::Tensor beyond = (step >= batch_.lengths.unsqueeze(1)).to(frames.device());  // [B, T]
+  const torch::Tensor beyond =
+      (step >= batch_.lengths_tensor().unsqueeze(1)).to(frames.device());  // [B, T]
   const torch::Tensor masked =
       scores.squeeze(2).masked_fill(beyond, -std::numeric_limits<float>::infinity());
   return of(masked.softmax(1).unsqueeze(1).bmm(frames).squeeze(1));

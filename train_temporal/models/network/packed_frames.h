@@ -11,7 +11,7 @@ class PackedFrames final : public TorchOperations {
  public:
   // `covariates`: SequenceModel::covariates. All must live on.
   PackedFrames(const ModelConfig& config, const StateDict& tensors, const torch::Tensor& features,
-               const SequenceBatch& batch, const Dropout& dropout, const torch::Tensor& covariates,
+               const PackedBatch& batch, const Dropout& dropout, const torch::Tensor& covariates,
                bool training);
 
   Value clock() override;
@@ -41,7 +41,7 @@ class PackedFrames final : public TorchOperations {
   torch::Tensor places() const;
   const Grid& grid();
 
-  const SequenceBatch& batch_;
+  const PackedBatch& batch_;
   const Dropout& dropout_;
   const torch::Tensor& covariates_;
   const bool training_;

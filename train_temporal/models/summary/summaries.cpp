@@ -12,8 +12,8 @@ constexpr double kNoSummary = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // [N, W] packed → [B, T, W], with zeros behind the end of each sequence.
-torch::Tensor pad_packed(const torch::Tensor& x, const SequenceBatch& batch) {
-  const torch::nn::utils::rnn::PackedSequence packed(x, batch.step_sizes);
+torch::Tensor pad_packed(const torch::Tensor& x, const PackedBatch& batch) {
+  const torch::nn::utils::rnn::PackedSequence packed(x, batch.batch_sizes_tensor());
   return std::get<0>(torch::nn::utils::rnn::pad_packed_sequence(packed, /*batch_first=*/true));
 }
 
@@ -33,7 +33,7 @@ struct FrameGrid {
   FrameGrid where(const torch::Tensor& kept) const { return {values, seen * kept}; }
 };
 
-FrameGrid grid_of(const torch::Tensor& x, const SequenceBatch& batch, bool may_lack) {
+FrameGrid grid_of(const torch::Tensor& x, const PackedBatch& batch, bool may_lack) {
   if (!may_lack)
     return {pad_packed(x, batch), pad_packed(torch::ones({x.size(0), 1}, x.options()), batch)};
   const torch::Tensor known = x.isnan().logical_not().to(x.scalar_type());
@@ -66,7 +66,7 @@ torch::Tensor deviation(const FrameGrid& frames) {
 }
 
 // FrameGrid at unknown times are left out of slopes per second.
-torch::Tensor slope(const FrameGrid& all, const SequenceBatch& batch, bool per_second) {
+torch::Tensor slope(const FrameGrid& all, const PackedBatch& batch, bool per_second) {
   torch::Tensor time = places(all, false).expand({all.values.size(0), -1, 1});
   FrameGrid frames = all;
   if (per_second) {
@@ -84,12 +84,12 @@ torch::Tensor slope(const FrameGrid& all, const SequenceBatch& batch, bool per_s
 }
 
 // Joined exams alone have several visits; of others the difference is 0.
-torch::Tensor between_visits(const FrameGrid& frames, const SequenceBatch& batch) {
+torch::Tensor between_visits(const FrameGrid& frames, const PackedBatch& batch) {
   const torch::Tensor place = places(frames, false);  // [1, T, 1]
   std::vector<double> up_to, from;
   for (std::size_t b = 0; b < batch.exams.size(); ++b) {
     const VisitFrames& visits = batch.visits[b];
-    const std::int64_t all = batch.frames[b];
+    const std::int64_t all = batch.lengths[b];
     up_to.push_back(static_cast<double>(visits.first > 0 ? visits.first : all));
     from.push_back(static_cast<double>(visits.own > 0 ? all - visits.own : 0));
   }
@@ -111,7 +111,7 @@ std::string family_name(Family family) {
   return kNames.at(static_cast<std::size_t>(family));
 }
 
-torch::Tensor summarise(Family family, const torch::Tensor& features, const SequenceBatch& batch,
+torch::Tensor summarise(Family family, const torch::Tensor& features, const PackedBatch& batch,
                         const SummaryRead& read) {
   const FrameGrid frames = grid_of(features, batch, read.may_lack);
   switch (family) {

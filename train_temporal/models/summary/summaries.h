@@ -36,7 +36,7 @@ struct SummaryRead {
 };
 
 // features: [N, D], packed as the batch says. Returns [B, D], in the batch's order.
-torch::Tensor summarise(Family family, const torch::Tensor& features, const SequenceBatch& batch,
+torch::Tensor summarise(Family family, const torch::Tensor& features, const PackedBatch& batch,
                         const SummaryRead& read);
 
 }  // namespace coldframe::temporal

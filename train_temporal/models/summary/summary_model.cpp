@@ -11,15 +11,15 @@ const Architecture kSummary{
     .name = "summary", .make = make<SummaryModel>, .per_frame = false, .by_steps = false};
 
 SummaryModel::SummaryModel(const ModelConfig& config) : config_(config) {
-  const std::vector<std::int64_t> table = {config.classes, config.dimension};
+  const std::vector<std::int64_t> table = {config.outputs, config.dimension};
   const std::vector<std::int64_t> row = {config.dimension};
   feature_mean = register_buffer("feature_mean", torch::zeros(row));
   feature_std = register_buffer("feature_std", torch::ones(row));
-  family = register_buffer("family", torch::zeros({config.classes}));
+  family = register_buffer("family", torch::zeros({config.outputs}));
   per_second = register_buffer("per_second", torch::zeros({1}));
   summary_mean = register_buffer("summary_mean", torch::zeros(table));
   summary_std = register_buffer("summary_std", torch::ones(table));
-  head = register_module("head", torch::nn::Linear(config.dimension, config.classes));
+  head = register_module("head", torch::nn::Linear(config.dimension, config.outputs));
 }
 
 void SummaryModel::set_statistics(const InputStatistics& statistics) {
@@ -33,7 +33,7 @@ bool SummaryModel::sees_times() const {
 }
 
 torch::Tensor SummaryModel::summaries(Family of, const torch::Tensor& features,
-                                      const SequenceBatch& batch) {
+                                      const PackedBatch& batch) {
   torch::Tensor seen = features;
   if (config_.only_stream >= 0) {
     torch::Tensor hidden = torch::ones({features.size(1)}, torch::kBool);
@@ -45,7 +45,7 @@ torch::Tensor SummaryModel::summaries(Family of, const torch::Tensor& features,
   return summarise(of, seen, batch, {per_second.item<float>() > 0, !config_.streams.empty()});
 }
 
-torch::Tensor SummaryModel::forward(const torch::Tensor& features, const SequenceBatch& batch,
+torch::Tensor SummaryModel::forward(const torch::Tensor& features, const PackedBatch& batch,
                                     const Dropout&) {
   return read([&](Family of) { return summaries(of, features, batch); });
 }
@@ -64,7 +64,7 @@ torch::Tensor SummaryModel::step(const torch::Tensor& features, const torch::Ten
 torch::Tensor SummaryModel::read(const std::function<torch::Tensor(Family)>& summaries_of) {
   std::map<Family, torch::Tensor> known;
   std::vector<torch::Tensor> outputs;
-  for (std::int64_t c = 0; c < config_.classes; ++c) {
+  for (std::int64_t c = 0; c < config_.outputs; ++c) {
     const auto of = static_cast<Family>(family[c].item<float>());
     torch::Tensor& own = known[of];
     if (!own.defined()) own = summaries_of(of);

@@ -18,7 +18,7 @@ namespace coldframe::temporal {
 class SummaryModel final : public SequenceModel {
  public:
   explicit SummaryModel(const ModelConfig& config);
-  torch::Tensor forward(const torch::Tensor& features, const SequenceBatch& batch,
+  torch::Tensor forward(const torch::Tensor& features, const PackedBatch& batch,
                         const Dropout& dropout) override;
   torch::Tensor step(const torch::Tensor& features, const torch::Tensor& time,
                      FrameState& state) override;
@@ -27,7 +27,7 @@ class SummaryModel final : public SequenceModel {
 
   // The summaries [B, D] that an output of the family sees: of all features, or of those of the
   // one stream that is seen.
-  torch::Tensor summaries(Family of, const torch::Tensor& features, const SequenceBatch& batch);
+  torch::Tensor summaries(Family of, const torch::Tensor& features, const PackedBatch& batch);
 
   torch::Tensor family, per_second, summary_mean, summary_std;
   torch::nn::Linear head{nullptr};

@@ -92,8 +92,7 @@ std::string flow_csv(const RunReport& report) {
 // The columns of Table 1 behind its first two.
 std::vector<std::string> characteristic_columns(const RunReport& report) {
   std::vector<std::string> columns;
-  if (report.characteristics.front().cells.size() > 1) columns = report.classes;
-  if (report.scale == Scale::kTime) columns = {"without an event", "with an event"};
+  if (report.characteristics.front().cells.size() > 1) columns = report.groups;
   columns.push_back("all");
   return columns;
 }

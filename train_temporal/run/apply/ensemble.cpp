@@ -110,12 +110,12 @@ bool Ensemble::sees_times() const {
 
 void Ensemble::set_horizons(const std::vector<double>& horizons) {
   if (horizons.empty()) return;
-  if (std::ranges::none_of(targets(), &Target::is_survival))
+  if (std::ranges::none_of(targets(), &Target::is_timed))
     throw ConfigError(concat("--horizons is for a time to an event, and the run learnt ",
                              names_of(targets()), "; leave it out"));
   for (TrainedModel& trained : models_)
     for (Target& target : trained.card.targets)
-      if (target.is_survival()) target.horizons = horizons;
+      if (target.is_timed()) target.horizons = horizons;
   warn_of_late_horizons(horizons.back());
 }
 

@@ -58,12 +58,11 @@ std::vector<Trait> times_shown_to(const Ensemble& ensemble) {
   return times;
 }
 
-std::vector<OodScore> judge_exams(const std::filesystem::path& study,
-                                  const cache::CacheReader& cache,
+std::vector<OodScore> judge_exams(const std::filesystem::path& study, const Dataset& dataset,
                                   const std::vector<std::size_t>& exams,
                                   const std::vector<Trait>& times) {
-  const auto unlike = UnlikeTraining::read(study, cache.dimension());
-  return unlike ? unlike->judge_inputs(traits_of(cache, exams), times) : std::vector<OodScore>();
+  const auto unlike = UnlikeTraining::read(study, dataset.cache->dimension());
+  return unlike ? unlike->judge_inputs(traits_of(dataset, exams), times) : std::vector<OodScore>();
 }
 
 void add_unlike(PredictionTable& table, const std::vector<OodScore>& unlike) {

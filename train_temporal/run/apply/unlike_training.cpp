@@ -10,7 +10,7 @@
 #include "common/text/text.h"
 #include "common/torch/precision.h"
 #include "common/torch/safetensors.h"
-#include "train_temporal/data/dataset.h"
+#include "train_temporal/data/feature_stream.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -81,26 +81,22 @@ std::pair<torch::Tensor, torch::Tensor> principal_axes(torch::Tensor z) {
 
 }  // namespace
 
-ExamTraits traits_of(const cache::CacheReader& cache, const std::vector<std::size_t>& exams) {
+ExamTraits traits_of(const Dataset& dataset, const std::vector<std::size_t>& exams) {
   ExamTraits traits;
-  const auto width = static_cast<std::size_t>(cache.dimension());
-  traits.features = torch::zeros({static_cast<std::int64_t>(exams.size()), cache.dimension()});
+  const std::int64_t D = dataset.cache->dimension();
+  traits.features = torch::zeros({static_cast<std::int64_t>(exams.size()), D});
   float* out = traits.features.data_ptr<float>();
-  std::vector<double> sum(width);
-  cache.scan("clean", exams, [&](std::size_t exam, std::span<const float> features) {
-    const cache::ExamInfo& info = cache.exams()[exam];
+  std::vector<double> sum(static_cast<std::size_t>(D));
+  const auto add_exam = [&](std::size_t exam, const torch::Tensor& frames) {
+    const cache::ExamInfo& info = dataset.cache->exams()[exam];
     std::ranges::fill(sum, 0.0);
-    for (std::size_t t = 0; t < info.frames(); ++t) {
-      if (!info.present[t]) continue;
-      for (std::size_t i = 0; i < width; ++i) {
-        const float value = features[t * width + i];
-        sum[i] += std::isnan(value) ? 0.0 : double{value};  // of a stream that is not there
-      }
-    }
+    const float* feature = frames.const_data_ptr<float>();
+    for (std::int64_t t = 0; t < frames.size(0); ++t)  // of a stream that is not there it is NaN
+      for (double& one : sum) one += std::isnan(*feature) ? 0.0 : double{*feature}, ++feature;
     double length = 0;
     for (const double value : sum) length += value * value;
     length = std::max(std::sqrt(length), std::numeric_limits<double>::min());  // all zero: stays
-    for (std::size_t i = 0; i < width; ++i) *out++ = static_cast<float>(sum[i] / length);
+    for (const double one : sum) *out++ = static_cast<float>(one / length);
     const std::vector<float> clock = clock_descriptor(info, {});
     const auto add = [&](Trait trait, double value) {
       traits.numbers[static_cast<std::size_t>(trait)].push_back(value);
@@ -109,7 +105,19 @@ ExamTraits traits_of(const cache::CacheReader& cache, const std::vector<std::siz
     add(Trait::kInterval, clock[kClockUntimed] > 0 ? kUnknown : double{clock[kClockLogInterval]});
     add(Trait::kStart,
         std::isfinite(info.elapsed_start) ? log_elapsed(info.elapsed_start) : kUnknown);
-  });
+  };
+  const auto source = source_of(dataset);
+  const auto groups = in_groups(exams, source->exams_at_once());
+  source->plan(groups);
+  for (const auto& group : groups) {
+    source->next();
+    const Dataset& window = source->window();
+    for (const std::size_t exam : group) {
+      const Sequence& sequence = window.sequences[exam];
+      const torch::Tensor rows = window.features.narrow(0, sequence.first_row, sequence.frames());
+      add_exam(exam, rows.cpu().to(torch::kFloat32).contiguous());
+    }
+  }
   return traits;
 }
 
@@ -154,14 +162,14 @@ std::vector<double> UnlikeTraining::distances(const Moments& moments, const Exam
   return doubles(distance);
 }
 
-UnlikeTraining::UnlikeTraining(const cache::CacheReader& cache, const std::vector<Split>& splits) {
+UnlikeTraining::UnlikeTraining(const Dataset& dataset, const std::vector<Split>& splits) {
   std::set<std::size_t> used;
   for (const Split& split : splits) {
     for (const auto* part : {&split.train, &split.validation, &split.test})
       used.insert(part->begin(), part->end());
   }
   const std::vector<std::size_t> exams = evenly(used);
-  const ExamTraits all = traits_of(cache, exams);
+  const ExamTraits all = traits_of(dataset, exams);
   moments_ = fit(all);
   for (const Split& split : splits) {
     if (split.repeat != splits.front().repeat) continue;
@@ -217,10 +225,10 @@ std::vector<OodScore> UnlikeTraining::judge_inputs(const ExamTraits& exams,
   return found;
 }
 
-void write_unlike_training(const cache::CacheReader& cache, const std::vector<Split>& splits,
+void write_unlike_training(const Dataset& dataset, const std::vector<Split>& splits,
                            const std::filesystem::path& file) {
   try {
-    UnlikeTraining(cache, splits).write(file);
+    UnlikeTraining(dataset, splits).write(file);
   } catch (const std::exception& error) {
     const std::string why = error.what();  // LibTorch's goes on with where it was thrown
     log_warning(concat("the run will not know which exams are unlike its own: ",

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "cache/read/reader.h"
 #include "common/torch/tensor.h"
+#include "train_temporal/data/dataset.h"
 #include "train_temporal/splits/split.h"
 
 namespace coldframe::temporal {
@@ -34,8 +34,8 @@ struct ExamTraits {
   // log_elapsed() of the first frame; NaN: unknown.
   std::array<std::vector<double>, kTraitNames.size()> numbers;
 };
-// Reads the clean features of the exams given by index.
-ExamTraits traits_of(const cache::CacheReader& cache, const std::vector<std::size_t>& exams);
+// Of exams of the dataset, which was loaded from a cache, by their clean features.
+ExamTraits traits_of(const Dataset& dataset, const std::vector<std::size_t>& exams);
 
 struct OodScore {
   double distance = 0;          // squared of features, by their number; of the others in deviations
@@ -50,7 +50,7 @@ struct OodScore {
 class UnlikeTraining {
  public:
   // Of the exams and held-out parts of the first repeat; splits number the cache's exams.
-  UnlikeTraining(const cache::CacheReader& cache, const std::vector<Split>& splits);
+  UnlikeTraining(const Dataset& dataset, const std::vector<Split>& splits);
   // Null for a run of before there was such a file, or of its first format. DataError when it is
   // damaged or of another number of features.
   static std::optional<UnlikeTraining> read(const std::filesystem::path& run,
@@ -80,7 +80,7 @@ class UnlikeTraining {
 };
 
 // As the run keeps it; what goes wrong is a warning, for this must not end a finished training.
-void write_unlike_training(const cache::CacheReader& cache, const std::vector<Split>& splits,
+void write_unlike_training(const Dataset& dataset, const std::vector<Split>& splits,
                            const std::filesystem::path& file);
 
 }  // namespace coldframe::temporal

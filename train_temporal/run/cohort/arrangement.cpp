@@ -89,7 +89,7 @@ void require_times(const cache::CacheReader& cache, const std::vector<std::size_
 // Caches are named as the streams that the run learnt.
 void require_named(std::vector<std::string> names, const Arrangement& arrangement) {
   if (names.empty()) return;
-  if (arrangement.streams.empty())
+  if (arrangement.stream_column.empty())
     throw ConfigError(concat("--cache names the streams ", join(names, ", "),
                              ", and the run was trained without streams; give one cache by its "
                              "path"));
@@ -131,9 +131,10 @@ std::vector<std::string> tell_matches(const cache::CacheReader& cache) {
 std::vector<std::string> arrange(cache::CacheReader& cache, const Arrangement& arrangement) {
   std::vector<std::string> warnings;
   require_named(cache.cache_names(), arrangement);
-  if (!arrangement.streams.empty()) {
+  if (!arrangement.stream_column.empty()) {
     const bool one = cache.cache_names().empty();
-    cache.merge_streams(one ? arrangement.streams : cache::kStreamColumn, arrangement.stream_names);
+    cache.merge_streams(one ? arrangement.stream_column : cache::kStreamColumn,
+                        arrangement.stream_names);
     require_file_names(cache.streams());
     warnings = tell_matches(cache);
   }

@@ -56,11 +56,10 @@ std::vector<LabelOptions> wanted_labels(const TargetOptions& options,
                                         const std::vector<std::string>& columns) {
   std::vector<LabelOptions> wanted;
   for (const Target& target : known) {
-    wanted.push_back({target.name, target.is_survival() ? options.positive : std::string(),
+    wanted.push_back({target.name, target.is_timed() ? options.positive : std::string(),
                       target.classes, target.task, true});
   }
-  if (!known.empty() && !options.positive.empty() &&
-      std::ranges::none_of(known, &Target::is_survival))
+  if (!known.empty() && !options.positive.empty() && std::ranges::none_of(known, &Target::is_timed))
     throw ConfigError(
         concat("--positive says which value means that an event came, and the run learnt ",
                names_of(known), "; its classes stay as they are, leave it out"));
@@ -102,13 +101,13 @@ Targets read_targets(const cache::CacheReader& cache, const std::optional<CsvTab
                   : table ? labels_from_csv(cache.exams(), *table, wanted)
                           : labels_from_cache(cache.exams(), wanted));
     Labels& labels = all.back();
-    labels.notes.insert(labels.notes.begin(),
-                        concat("'", labels.name, "': ", task_name(labels.task),
-                               labels.per_frame ? ", per frame" : "",
-                               wanted.task || labels.is_survival()
-                                   ? ""
-                                   : " (by the column's type; --task says otherwise)",
-                               labels.has_classes() ? concat(": ", class_counts(labels)) : ""));
+    labels.notes.insert(
+        labels.notes.begin(),
+        concat("'", labels.name, "': ", task_name(labels.task),
+               labels.per_frame ? ", per frame" : "",
+               wanted.task || labels.is_timed() ? ""
+                                                : " (by the column's type; --task says otherwise)",
+               labels.has_classes() ? concat(": ", class_counts(labels)) : ""));
   }
   return Targets(std::move(all));
 }
@@ -273,7 +272,7 @@ Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& know
         "--visits joins the exams of a patient, and --exam-is-patient says that each has one; give "
         "one of them");
   const auto columns = cohort.cache.column_names();
-  if (!options.arrangement.streams.empty() &&
+  if (!options.arrangement.stream_column.empty() &&
       std::ranges::find(columns, cache::kStreamsColumn) != columns.end())
     cohort.warnings.push_back(
         concat("the cache has a column '", cache::kStreamsColumn,

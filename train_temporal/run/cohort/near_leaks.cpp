@@ -110,11 +110,11 @@ std::string reached(const CovariateColumn& column, const Labels& labels,
   const std::string name = concat("'", labels.name, "'");
   if (!labels.has_classes()) {
     const Known known = known_exams(column, labels, patient, 0);
-    return labels.is_survival()
+    return labels.is_timed()
                ? text("a concordance", concordance_of(known, column.category), name)
                : text("a rank correlation", correlation_of(known, column.category), name);
   }
-  for (std::size_t c = labels.binary() ? 1 : 0; c < labels.classes.size(); ++c) {
+  for (std::size_t c = labels.has_threshold() ? 1 : 0; c < labels.classes.size(); ++c) {
     const Known known = known_exams(column, labels, patient, static_cast<double>(c));
     const std::string found = text("an AUROC", auroc_of(known, column.category),
                                    concat("'", labels.classes[c], "' of ", name));

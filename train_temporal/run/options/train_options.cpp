@@ -25,11 +25,11 @@ void resolve_caches(TargetOptions& data) {
   const auto caches = named_caches(data.cache.string());
   if (caches.size() == 1) return;
   Arrangement& arrangement = data.arrangement;
-  if (!arrangement.streams.empty())
+  if (!arrangement.stream_column.empty())
     throw ConfigError(
         "--streams names the streams of one cache, and --cache NAME=PATH,… a cache of each; give "
         "one of them");
-  arrangement.streams = cache::kStreamColumn;
+  arrangement.stream_column = cache::kStreamColumn;
   std::vector<std::string> words;  // in one order, whatever that of the command line
   for (const cache::NamedCache& cache : caches) {
     arrangement.stream_names.push_back(cache.name);

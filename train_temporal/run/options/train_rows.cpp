@@ -38,7 +38,7 @@ void add_target(OptionRows& rows, TrainOptions& options) {
   TargetOptions& data = options.data;
   rows.group("Target");
   add_data(rows, data);
-  rows.text("streams", data.arrangement.streams, "COLUMN",
+  rows.text("streams", data.arrangement.stream_column, "COLUMN",
             "frames of several streams (FA and ICGA, T1 and T2) become one input per instant; "
             "COLUMN, of frames, names each one's stream");
   rows.text("visits", data.arrangement.visits, "COLUMN",

@@ -7,17 +7,18 @@
 #include "common/numbers/quantile.h"
 #include "common/text/text.h"
 #include "train_temporal/splits/label_values.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
 
 constexpr std::size_t kFewNumbers = 5;  // of no more different ones each is a category
 
-// The exams of each class, or without an event and with it; then all.
+// The exams of each of TaskKind::group_names(); then all.
 using Groups = std::vector<std::vector<std::size_t>>;
 
 Groups groups_of_exams(const Labels& labels, const std::vector<std::size_t>& used) {
-  Groups groups((labels.is_survival() ? labels.strata() : labels.classes.size()) + 1);
+  Groups groups(labels.kind().group_names(labels).size() + 1);
   for (std::size_t exam : used) {
     if (labels.value[exam] == kUnlabeled) continue;
     groups.back().push_back(exam);

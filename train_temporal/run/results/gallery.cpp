@@ -20,7 +20,7 @@ HeldOutExams::Exam one_exam(const PredictionTable& table, std::size_t row, const
   if (target.has_classes()) {
     const auto decided = static_cast<std::size_t>(of.decision[row]);
     exam.decision = target.classes[decided];
-    exam.output = scores[target.binary() ? 1 : decided];
+    exam.output = scores[target.has_threshold() ? 1 : decided];
     exam.error = 1 - scores[static_cast<std::size_t>(label)];
   } else {
     exam.output = scores.front();
@@ -49,8 +49,8 @@ HeldOutExams held_out_exams(const ModelPredictions& main, const Cohort& cohort,
   const PredictionTable& table = main.held_out;
   const Target& target = table.targets.front();
   HeldOutExams held_out;
-  if (table.per_frame() || target.is_survival() || table.rows.empty()) return held_out;
-  held_out.output_name = target.binary()        ? concat("P(", target.classes[1], ")")
+  if (table.per_frame() || target.is_timed() || table.rows.empty()) return held_out;
+  held_out.output_name = target.has_threshold() ? concat("P(", target.classes[1], ")")
                          : target.has_classes() ? "P(decision)"
                                                 : "predicted";
   held_out.error_name = target.has_classes() ? "1 − P(truth)" : "error";

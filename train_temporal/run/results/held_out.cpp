@@ -158,13 +158,12 @@ DataOverview overview_of(const PredictionTable& table, std::size_t t) {
     const std::string text = target.kind().label_text(target, label);
     ++rows[text];
     patients_of[text].insert(patient);
-    target.kind().add_label(all, label);
+    if (!target.has_classes()) target.kind().add_label(all, label);
   }
   data.exams = exams.size();
   data.patients = patients.size();
   data.numbers = all.number;
-  if (target.is_survival())
-    data.events = static_cast<std::size_t>(std::ranges::count(all.label, 1));
+  data.events = static_cast<std::size_t>(std::ranges::count(all.label, 1));
   for (const std::string& name : target.classes) {
     data.exams_per_class.emplace_back(name, rows[name]);
     data.patients_per_class.push_back(patients_of[name].size());
@@ -223,7 +222,7 @@ RunReport report_on(const FinishedRun (&runs)[2], std::size_t t) {
 
 // A time to an event may be learnt in several ways; labels are compared exam by exam.
 bool asks_the_same(const Target& a, const Target& b) {
-  if (a.is_survival()) return b.is_survival() && a.name == b.name && a.event == b.event;
+  if (a.is_timed()) return b.is_timed() && a.name == b.name && a.event == b.event;
   return a == b;
 }
 
@@ -248,7 +247,7 @@ StudyReport compare_held_out(const fs::path& run, const fs::path& against,
   FinishedRun runs[2] = {read_run(run, against), read_run(against, run)};
   require_same_question(runs[0].targets, runs[0].name, runs[1].targets, runs[1].name);
   take_common_horizons(runs);
-  check_decisions(questions, runs[0].targets);
+  check_answerable(questions, runs[0].targets);
   runs[0].predictions = read_predictions(run / kPredictions, runs[0].targets);
   runs[1].predictions = read_predictions(against / kPredictions, runs[1].targets);
   StudyReport study;

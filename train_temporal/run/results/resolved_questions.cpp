@@ -103,9 +103,9 @@ void read_subgroups(ResolvedQuestions& asked, Cohort& cohort) {
 
 }  // namespace
 
-void check_decisions(const Questions& questions, const std::vector<Target>& targets) {
+void check_answerable(const Questions& questions, const std::vector<Target>& targets) {
   if (!questions.of_decisions()) return;
-  const auto binary = std::ranges::count_if(targets, &Target::binary);
+  const auto binary = std::ranges::count_if(targets, &Target::has_threshold);
   const char* options = "--threshold, --prevalence, --at-specificity and --at-sensitivity";
   if (binary == 0)
     throw ConfigError(concat(options, " are for a binary target, and ", names_of(targets),
@@ -127,7 +127,7 @@ Questions questions_of(const TrainOptions& options, Cohort& cohort) {
 
 ResolvedQuestions ask(Cohort& cohort, const Questions& questions) {
   ResolvedQuestions asked{questions, {}, {}, {}};
-  check_decisions(questions, cohort.targets.list());
+  check_answerable(questions, cohort.targets.list());
   read_characteristics(asked, cohort);
   read_subgroups(asked, cohort);
   aggregate_exams(asked, cohort);

@@ -18,8 +18,9 @@ struct ResolvedQuestions {
   Columns columns, characteristics;  // of the subgroups, and those that describe the cohort
 };
 
-// ConfigError where decisions are asked of targets that are none, or one threshold of several.
-void check_decisions(const Questions& questions, const std::vector<Target>& targets);
+// ConfigError where targets have no answer: decisions that are none, one threshold of several,
+// borders of phases.
+void check_answerable(const Questions& questions, const std::vector<Target>& targets);
 
 // Those of a run: groups that are held out one at a time are told apart as subgroups are.
 Questions questions_of(const TrainOptions& options, Cohort& cohort);

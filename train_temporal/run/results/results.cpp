@@ -97,7 +97,7 @@ FoldReadout add_target(ModelPredictions& model, std::span<const FinishedFit> see
   const auto judged = labelled(labels, split.validation, validation_mean, labels.scores());
   const double chosen = labels.kind().threshold(judged.outputs, judged.label);
   for (Readout& reading : result.seeds)
-    reading.threshold = labels.binary() && given ? *given : chosen;
+    reading.threshold = labels.has_threshold() && given ? *given : chosen;
   add_scores(model.held_out, t, test_mean, result.threshold());
   add_scores(model.validation, t, validation_mean, result.threshold());
   add_deviations(model.validation, t, deviations(validation_scores, validation_mean));
@@ -245,6 +245,7 @@ void describe_target(RunReport& report, const Target& target) {
   report.scale = target.scale();
   report.per_frame = target.per_frame;
   report.classes = target.classes;
+  report.groups = target.kind().group_names(target);
 }
 
 std::string main_model_of(const Json& summary) {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "train_temporal/tasks/survival.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 TargetLoss loss_of(const Labels& labels, const std::vector<std::size_t>& train,
                    const ObjectiveOptions& options, double smoothing) {
   ClassWeights weights = equal_weights(labels.classes.size());
-  if (options.class_weights && labels.has_classes()) {
+  if (options.class_weights && !labels.classes.empty()) {
     std::vector<std::size_t> count(labels.classes.size(), 0);
     for (std::size_t exam : train) labels.count_strata(exam, count);
     weights = balanced_weights(count);
@@ -22,7 +22,8 @@ TargetLoss loss_of(const Labels& labels, const std::vector<std::size_t>& train,
 
 }  // namespace
 
-void add_outputs(BatchOutputs& all, const Packing& part, const float* outputs, std::size_t width) {
+void add_outputs(BatchOutputs& all, const PackedBatch& part, const float* outputs,
+                 std::size_t width) {
   for (const std::size_t exam : part.exams) {
     all[exam].assign(outputs, outputs + width);
     outputs += width;
@@ -76,10 +77,10 @@ void Objective::couple(const BatchOutputs& batch) {
       label.push_back(own);
       exams.push_back(exam);
     }
-    const CoxLoss cox = cox_loss(z, label);
+    const BatchLoss all = losses_[t].of_batch(z, label);
     coupled_[t].clear();
     for (std::size_t i = 0; i < exams.size(); ++i)
-      coupled_[t][exams[i]] = {cox.loss[i], cox.gradient[i]};
+      coupled_[t][exams[i]] = {all.loss[i], all.gradient[i]};
   }
 }
 
@@ -102,8 +103,8 @@ LossSum Objective::weights_of(std::span<const BatchItem> items) const {
   return sum;
 }
 
-void Objective::add(const Packing& batch, const float* outputs, const LossSum& total, LossSum& sum,
-                    float* d_outputs) const {
+void Objective::add(const PackedBatch& batch, const float* outputs, const LossSum& total,
+                    LossSum& sum, float* d_outputs) const {
   const auto labeled = static_cast<double>(total.labeled_targets());
   std::vector<double> z;
   std::vector<float> to_partner;
@@ -147,7 +148,7 @@ bool Objective::judges(const std::vector<std::size_t>& exams) const {
     for (std::size_t exam : exams)
       for (std::size_t row = 0; row < targets_.rows(exam); ++row)
         if (!std::isnan(targets_[t].at(exam, row))) labels.push_back(targets_[t].at(exam, row));
-    if (plain_[t].is_of_batch() ? has_comparable_pair(labels) : !labels.empty()) return true;
+    if (!labels.empty() && !targets_[t].kind().is_blind(labels)) return true;
   }
   return false;
 }
@@ -174,7 +175,7 @@ LossSum Objective::of(std::span<const double> outputs,
   }
   for (std::size_t t = 0; t < losses_.size(); ++t) {
     if (!plain_[t].is_of_batch()) continue;
-    const std::vector<double> loss = cox_loss(coupled[t], labels[t]).loss;
+    const std::vector<double> loss = plain_[t].of_batch(coupled[t], labels[t]).loss;
     const double all = std::accumulate(loss.begin(), loss.end(), 0.0);
     sum.targets[t].loss = std::max(all, 0.0);  // a logarithm of 1 may round to less
   }
@@ -186,7 +187,7 @@ bool Objective::is_cross_entropy() const {
 }
 
 torch::Tensor Objective::cross_entropy(const torch::Tensor& outputs,
-                                       const SequenceBatch& batch) const {
+                                       const PackedBatch& batch) const {
   std::vector<std::int64_t> target;
   std::vector<float> weight;
   for (std::size_t exam : batch.exams) {

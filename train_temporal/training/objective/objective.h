@@ -35,7 +35,8 @@ struct ObjectiveOptions {
 // The outputs [C] of each exam of a batch; ordered, so that sums over it are.
 using BatchOutputs = std::map<std::size_t, std::vector<double>>;
 // Adds those of a part, [B, C] in its order, of targets of exams.
-void add_outputs(BatchOutputs& all, const Packing& part, const float* outputs, std::size_t width);
+void add_outputs(BatchOutputs& all, const PackedBatch& part, const float* outputs,
+                 std::size_t width);
 
 class Objective {
  public:
@@ -53,7 +54,7 @@ class Objective {
   // Adds the losses of `batch` to those of `sum`. outputs: [B, C] in the batch's order (per-frame
   // targets: [N, C]); d_outputs receives the gradient of the mean loss of a batch with the weights
   // `total`.
-  void add(const Packing& batch, const float* outputs, const LossSum& total, LossSum& sum,
+  void add(const PackedBatch& batch, const float* outputs, const LossSum& total, LossSum& sum,
            float* d_outputs) const;
   // False where of() of these exams is the same whatever the outputs: none has a label, or of a Cox
   // loss no two can be compared.
@@ -65,7 +66,7 @@ class Objective {
   // True for the plain cross-entropy of one target of exams, which LibTorch computes where the
   // model is; the second is that loss, summed over the batch.
   bool is_cross_entropy() const;
-  torch::Tensor cross_entropy(const torch::Tensor& outputs, const SequenceBatch& batch) const;
+  torch::Tensor cross_entropy(const torch::Tensor& outputs, const PackedBatch& batch) const;
 
  private:
   struct Coupled {

@@ -5,7 +5,9 @@
 #include <limits>
 #include <map>
 
+#include "common/torch/precision.h"
 #include "train_temporal/data/feature_stream.h"
+#include "train_temporal/models/model_file.h"
 #include "train_temporal/models/summary/summary_model.h"
 #include "train_temporal/ridge/ridge.h"
 #include "train_temporal/splits/split_assign.h"
@@ -23,9 +25,16 @@ torch::Tensor index_of(const std::vector<std::size_t>& rows) {
   return torch::tensor(places, torch::kInt64);
 }
 
+// A linear model has one output where the target has one for each of two classes: the logit of the
+// second.
+bool is_of_two(const Target& target, const RowLabels& labels) {
+  return labels.outputs == 1 && target.outputs() == 2;
+}
+
 // The target's own outputs from those of a linear model.
-std::vector<double> as_outputs(const Target& target, const std::vector<double>& z) {
-  if (!target.binary()) return z;
+std::vector<double> as_outputs(const Target& target, const RowLabels& labels,
+                               const std::vector<double>& z) {
+  if (!is_of_two(target, labels)) return z;
   std::vector<double> outputs;
   for (const double logit : z) outputs.insert(outputs.end(), {-logit / 2, logit / 2});
   return outputs;
@@ -56,7 +65,7 @@ class SummaryFit {
     divide();
   }
 
-  FitResult run() {
+  FitRecord run() {
     // Targets with labels of the same exams share the axes of these.
     std::map<std::vector<std::size_t>, std::vector<std::size_t>> targets_of;
     for (std::size_t t = 0; t < task_.targets.size(); ++t) targets_of[labeled_rows(t)].push_back(t);
@@ -66,7 +75,7 @@ class SummaryFit {
   }
 
  private:
-  std::size_t width() const { return static_cast<std::size_t>(task_.config.classes); }
+  std::size_t width() const { return static_cast<std::size_t>(task_.config.outputs); }
 
   // Slopes are per second where the training part's times are all known and may be seen.
   void decide_on_times() {
@@ -95,14 +104,14 @@ class SummaryFit {
         const Sequence& sequence = window.sequences[exam];
         items.push_back({exam, sampler.for_evaluation(sequence.frames(), sequence.key)});
       }
-      const SequenceBatch batch = make_batch(window, std::move(items));
+      const PackedBatch batch = make_batch(window, std::move(items));
       std::vector<std::size_t> rows;
       for (const std::size_t exam : batch.exams) rows.push_back(row_of_.at(exam));
       keep_summaries(gather_features(window, batch), batch, index_of(rows));
     }
   }
 
-  void keep_summaries(const torch::Tensor& features, const SequenceBatch& batch,
+  void keep_summaries(const torch::Tensor& features, const PackedBatch& batch,
                       const torch::Tensor& rows) {
     for (std::size_t f = 0; f < tables_.size(); ++f)
       tables_[f].index_copy_(0, rows,
@@ -173,16 +182,16 @@ class SummaryFit {
     const torch::Tensor fitted = fit_ridge(axes, labels, choice.penalty.penalty);
     const std::int64_t last = fitted.size(0) - 1;
     const torch::Tensor weights = axes.axes.mm(fitted.narrow(0, 0, last)).t();  // [C, D + K]
-    write(own, first, x, weights, fitted.select(0, last), choice.family);
-    const auto outputs = as_outputs(own, choice.penalty.held_out);
+    write(first, x, weights, fitted.select(0, last), choice.family, is_of_two(own, labels));
+    const auto outputs = as_outputs(own, labels, choice.penalty.held_out);
     for (std::size_t i = 0; i < rows.size(); ++i)
       std::copy_n(&outputs[i * own.outputs()], own.outputs(),
                   &held_out_[rows[i] * width() + first]);
   }
 
-  void write(const Target& target, std::size_t first, const SummaryDesign& x, torch::Tensor weights,
-             torch::Tensor bias, Family family) {
-    if (target.binary()) {
+  void write(std::size_t first, const SummaryDesign& x, torch::Tensor weights, torch::Tensor bias,
+             Family family, bool of_two) {
+    if (of_two) {
       weights = torch::cat({-weights / 2, weights / 2});
       bias = torch::cat({-bias / 2, bias / 2});
     }
@@ -202,9 +211,11 @@ class SummaryFit {
     rows(model_->head->bias).copy_(bias);
   }
 
-  FitResult result() {
-    FitResult result;
-    result.model = model_;
+  FitRecord result() {
+    FitRecord result;
+    result.weights = state_dict(*model_);
+    result.families = doubles(model_->family);
+    result.seed = task_.seed;
     result.pieces = first_pieces(task_);
     for (const std::size_t exam : task_.split.validation) {
       const auto row = held_out_.begin() + static_cast<std::ptrdiff_t>(row_of_.at(exam) * width());
@@ -269,7 +280,7 @@ class SummaryFit {
 
 }  // namespace
 
-FitResult fit_summary(const FitTask& task) {
+FitRecord fit_summary(const FitTask& task) {
   torch::NoGradGuard no_grad;
   return SummaryFit(task).run();
 }

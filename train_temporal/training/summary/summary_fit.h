@@ -12,6 +12,6 @@ namespace coldframe::temporal {
 // without the exam's part, so that temperature and threshold are chosen on exams that were held
 // out. Each target has a family of its own. There is one epoch: its losses are those of the final
 // fit, and of the predictions of the validation part.
-FitResult fit_summary(const FitTask& task);
+FitRecord fit_summary(const FitTask& task);
 
 }  // namespace coldframe::temporal
