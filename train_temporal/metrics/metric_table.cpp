@@ -68,7 +68,9 @@ std::vector<Metric> metrics_for(const ScoredExams& exams) {
   std::vector<Metric> metrics;
   for (const MetricRow* row : table()) {
     const bool applies = (row->labels & kind_of(exams.scale, exams.classes)) != 0;
-    if (applies && (exams.per_frame || !row->frames_only)) metrics.push_back(row->metric);
+    if (applies && (exams.per_frame || !row->frames_only) &&
+        (exams.relaxed_frames > 0 || !row->relaxed_only))
+      metrics.push_back(row->metric);
   }
   return metrics;
 }

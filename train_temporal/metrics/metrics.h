@@ -48,6 +48,7 @@ struct ScoredExams {
   std::vector<double> number = {};    // [N] the true ones
   std::vector<double> horizons = {};  // ascending
   bool per_frame = false;
+  std::size_t relaxed_frames = 0;       // --relaxed-frames
   std::vector<FrameOfExam> frame = {};  // [N], or none where only exams count
 
   std::size_t size() const { return label.size(); }
@@ -82,6 +83,10 @@ enum class Metric {
   kSegmentF1At25,
   kSegmentF1At50,
   kEditScore,
+  kRelaxedAccuracy,
+  kRelaxedPrecision,
+  kRelaxedRecall,
+  kRelaxedJaccard,
   kR2,
   kMae,
   kRmse,

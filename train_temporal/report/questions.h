@@ -19,6 +19,7 @@ struct Questions {
   std::vector<std::string> characteristics;  // columns that describe the cohort by class
   bool figures = false;                      // drawings and tables as files of their own
   bool without_thumbnails = false;           // in the page
+  std::size_t relaxed_frames = 0;            // targets per frame: at the borders of segments
   std::string aggregate;  // patient or a column: what counts as one; empty: exams
 
   bool of_decisions() const { return threshold || prevalence || at_specificity || at_sensitivity; }

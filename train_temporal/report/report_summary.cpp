@@ -119,6 +119,7 @@ Json questions_json(const Questions& questions) {
     if (*value) json[key] = **value;
   if (!questions.subgroups.empty()) json["subgroups"] = questions.subgroups;
   if (!questions.characteristics.empty()) json["characteristics"] = questions.characteristics;
+  if (questions.relaxed_frames > 0) json["relaxed_frames"] = questions.relaxed_frames;
   if (!questions.aggregate.empty()) json["aggregate"] = questions.aggregate;
   return json;
 }

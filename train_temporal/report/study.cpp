@@ -1,5 +1,7 @@
 #include "train_temporal/report/study.h"
 
+#include <algorithm>
+
 #include "common/cli/progress.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
@@ -38,6 +40,16 @@ void add_sections(html::Page& page, const SectionBlock& block, const RunReport& 
   }
 }
 
+void relax_boundaries(RunReport& report) {
+  const auto relax = [&](std::vector<FoldScores>& folds) {
+    for (FoldScores& fold : folds) fold.exams.relaxed_frames = report.questions.relaxed_frames;
+  };
+  for (ModelResult& model : report.models) {
+    relax(model.folds);
+    std::ranges::for_each(model.fits, relax);
+  }
+}
+
 }  // namespace
 
 void evaluate_study(StudyReport& study) {
@@ -46,6 +58,7 @@ void evaluate_study(StudyReport& study) {
   Progress progress("figures with intervals", "models", models);
   std::vector<std::vector<MetricTable>> binary;  // [target][model]
   for (RunReport& report : study.targets) {
+    relax_boundaries(report);
     std::vector<MetricTable> tables =
         evaluate_models(report.models, report.bootstrap.level, [&] { progress.add(); });
     for_sections(report, [&](const Section& section) {

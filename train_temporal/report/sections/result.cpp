@@ -12,6 +12,14 @@
 namespace coldframe::temporal {
 namespace {
 
+std::string about_relaxed(const RunReport& report) {
+  const std::size_t frames = report.questions.relaxed_frames;
+  if (frames == 0 || !report.per_frame) return {};
+  return concat(" Relaxed figures let ", plural(frames, "frame"),
+                " at the borders of a phase be of the phase before or behind, as Cholec80's "
+                "evaluation script does.");
+}
+
 std::string result_section(const RunReport& report) {
   const ModelResult& main = report.models.front();
   std::string body;
@@ -39,7 +47,7 @@ std::string result_section(const RunReport& report) {
   body += paragraph(concat(
       "Intervals are score intervals by the spread that leaving out each patient in turn shows. ",
       one_part ? "" : words_of(report.scale).about_ranks,
-      words_of(report.scale).about_figures(report)));
+      words_of(report.scale).about_figures(report), about_relaxed(report)));
   return body;
 }
 

@@ -73,6 +73,9 @@ void add_questions(OptionRows& rows, Questions& questions) {
   rows.text("aggregate", questions.aggregate, "WHAT",
             "figures are of patients (`patient`), whose exams' predictions are averaged, or of a "
             "patient's exams with one value of a column (`study`)");
+  rows.number("relaxed-frames", questions.relaxed_frames, at_least(0),
+              "targets per frame: figures in which so many frames at the borders of a phase may be "
+              "of the phase before or behind, too");
   rows.number("threshold", questions.threshold, share(),
               "binary: decide for the positive class from this probability on (default: as the "
               "validation part chose)");
