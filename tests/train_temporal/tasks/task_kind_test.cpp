@@ -76,8 +76,8 @@ class EveryTask : public ::testing::TestWithParam<std::string> {
     if (target_.scale() == Scale::kTime) {
       target_.event = "died";
       target_.horizons = {10, 20};
+      target_.intervals = 3;
     }
-    target_.intervals = 3;
     labels_ = {1, 0};
     if (target_.is_timed()) labels_ = {12.5, survival_label(7, false)};
     if (!target_.has_classes() && !target_.is_timed()) labels_ = {-3.25, 1e6};
