@@ -133,4 +133,25 @@ inline std::vector<SmallModel> beyond_plain_models() {
   return models;
 }
 
+// Those that the CPU engine refuses, like `base` otherwise; and wide tokens.
+inline std::vector<SmallModel> models_of_other_blocks(const Architecture& base) {
+  Architecture behind = base, things = behind, scaling = behind, difference = behind;
+  Architecture wide = small_architecture(2052, 27, 4, 2);
+  wide.depth = 1;
+  wide.mlp_hidden = 8;
+  behind.block = BlockKind::kPostNorm;
+  things.block = BlockKind::kParallelThings;
+  things.parallel = 2;
+  things.layer_scale = true;
+  scaling.block = BlockKind::kParallelScaling;
+  scaling.qk_norm = scaling.layer_scale = true;
+  scaling.qkv_bias = false;
+  difference.differential = true;
+  return {{"post_norm", behind, 16},
+          {"parallel_things", things, 16},
+          {"parallel_scaling", scaling, 16},
+          {"differential", difference, 16},
+          {"wide", wide, 8}};
+}
+
 }  // namespace coldframe::vit

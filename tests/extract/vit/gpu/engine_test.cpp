@@ -37,30 +37,9 @@ std::vector<SmallModel> plain_models() {
           {"odd_patch", shape(60, 3, 7, 3), 21}};
 }
 
-// Those that the CPU engine refuses.
-std::vector<SmallModel> models_of_other_blocks() {
-  Architecture behind = shape(64, 2, 4, 4), things = behind, scaling = behind, difference = behind;
-  Architecture wide = shape(2052, 27, 4, 2);
-  wide.depth = 1;
-  wide.mlp_hidden = 8;
-  behind.block = BlockKind::kPostNorm;
-  things.block = BlockKind::kParallelThings;
-  things.parallel = 2;
-  things.layer_scale = true;
-  scaling.block = BlockKind::kParallelScaling;
-  scaling.qk_norm = scaling.layer_scale = true;
-  scaling.qkv_bias = false;
-  difference.differential = true;
-  return {{"post_norm", behind, 16},
-          {"parallel_things", things, 16},
-          {"parallel_scaling", scaling, 16},
-          {"differential", difference, 16},
-          {"wide", wide, 8}};
-}
-
 std::vector<SmallModel> models() {
   std::vector<SmallModel> all = plain_models();
-  for (const SmallModel& one : models_of_other_blocks()) all.push_back(one);
+  for (const SmallModel& one : models_of_other_blocks(shape(64, 2, 4, 4))) all.push_back(one);
   for (const SmallModel& one : beyond_plain_models()) all.push_back(one);
   return all;
 }
