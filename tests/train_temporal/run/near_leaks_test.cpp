@@ -28,6 +28,7 @@ Labels numbers(Task task) {
   Labels labels;
   labels.name = "days";
   labels.task = task;
+  if (task == Task::kCox) labels.event = "died";
   labels.value.assign(kExams, 0);
   for (std::size_t i = 0; i < kExams; ++i)
     labels.number.push_back(task == Task::kCox ? survival_label(10.0 + i, i % 4 > 0) : 10.0 + i);
