@@ -1,5 +1,6 @@
 #include "cache/read/pictures.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "common/text/text.h"
@@ -42,6 +43,9 @@ std::vector<html::Picture> Pictures::of(std::size_t exam) {
   std::vector<std::size_t> frames;
   for (std::size_t t = 0; t < present.size(); ++t)
     if (present[t] != 0) frames.push_back(t);
+  const std::size_t all = frames.size(), shown = std::min(all, kMostFramesShown);
+  for (std::size_t i = 0; i < shown; ++i) frames[i] = frames[(2 * i + 1) * all / (2 * shown)];
+  frames.resize(shown);
   return of(exam, frames);
 }
 

@@ -13,6 +13,8 @@ namespace coldframe::cache {
 
 // Bytes of JPEG in a page where nobody says how many.
 inline constexpr std::uint64_t kMostPictureBytes = 4u << 20;
+// Frames of one exam that a page shows, so that a long one leaves room for others.
+inline constexpr std::size_t kMostFramesShown = 32;
 
 // Hands out the thumbnails of exam after exam, until they would be too many for a page.
 class Pictures {
@@ -22,15 +24,18 @@ class Pictures {
 
   // One for each of `frames`; empty when the exam has none, or they do not fit any more.
   std::vector<html::Picture> of(std::size_t exam, const std::vector<std::size_t>& frames);
-  // One for each frame that is there.
+  // Of the frames that are there, evenly spaced where they are many.
   std::vector<html::Picture> of(std::size_t exam);
 
   bool wanted() const { return most_ > 0; }
-  bool is_full() const { return left_out_ > 0; }
+  // Several exams did not fit: it is not worth it to try more.
+  bool is_full() const { return left_out_ >= kTried; }
   // A paragraph on what is in the page. `first`: whose pictures, where not all fit.
   std::string note(std::string_view first) const;
 
  private:
+  static constexpr std::size_t kTried = 8;
+
   const CacheReader& cache_;
   std::uint64_t most_, bytes_ = 0;
   std::size_t left_out_ = 0;

@@ -7,6 +7,7 @@
 #include "cache/tool/figures/similarity.h"
 #include "cache/tool/figures/times.h"
 #include "common/cli/error.h"
+#include "common/numbers/finite.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -64,9 +65,7 @@ void print_sparkline(const char* title, const char* key, const Json& frames) {
   std::vector<double> values;
   for (const Json& frame : frames)
     values.push_back(frame[key].is_null() ? kUnknownTime : frame[key].get<double>());
-  std::vector<double> finite;
-  std::copy_if(values.begin(), values.end(), std::back_inserter(finite),
-               [](double value) { return std::isfinite(value); });
+  const std::vector<double> finite = finite_values(values);
   if (finite.empty()) return;
   const auto [low, high] = std::minmax_element(finite.begin(), finite.end());
   std::cout << title << ", " << fixed(*low, 4) << " to " << fixed(*high, 4) << '\n';

@@ -66,6 +66,14 @@ std::string DataTable::shown(const Column& column, std::size_t row) const {
   return column.rows[row] == kNoRow ? "–" : columns_[0].text[column.rows[row]];
 }
 
+// True where float32 shows the same digits.
+bool DataTable::fits_float(const Column& column) {
+  return std::ranges::all_of(column.numbers, [&](double value) {
+    return !std::isfinite(value) ||
+           fixed(value, column.digits) == fixed(static_cast<float>(value), column.digits);
+  });
+}
+
 std::string DataTable::first_rows(const std::vector<double>& keys) const {
   std::vector<std::size_t> order(keys.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -98,7 +106,9 @@ std::string DataTable::html(std::string_view sorted_by) const {
       pack_texts(column.text, json);
     } else if (!column.numbers.empty()) {
       json["digits"] = column.digits;
-      json["numbers"] = packed<float>(column.numbers);
+      json["exact"] = !fits_float(column);
+      json["numbers"] =
+          json["exact"] ? packed<double>(column.numbers) : packed<float>(column.numbers);
     } else {
       json["rows"] = packed<std::uint32_t>(column.rows);
     }

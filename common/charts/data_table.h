@@ -19,7 +19,7 @@ class DataTable {
 
   // Columns of one value per row.
   void add_text(std::string name, std::vector<std::string> values);
-  // float32 in the page; `digits` behind the point. NaN: no value.
+  // `digits` behind the point; float32 in the page, where that shows the same. NaN: no value.
   void add_numbers(std::string name, std::vector<double> values, int digits);
   // Indices of other rows, which are shown as links to them; kNoRow: none.
   static constexpr std::uint32_t kNoRow = UINT32_MAX;
@@ -41,6 +41,7 @@ class DataTable {
     std::vector<std::uint32_t> rows;
     int digits = 0;
   };
+  static bool fits_float(const Column& column);
   std::string shown(const Column& column, std::size_t row) const;
   std::string first_rows(const std::vector<double>& keys) const;
 

@@ -30,18 +30,13 @@ std::string box_at(double x, double y, double width, const FlowChart::Box& box) 
   return svg;
 }
 
-std::string line_to(double x, double y, double to_x, double to_y) {
-  return concat("<line class=\"axis\" x1=\"", pixels(x), "\" y1=\"", pixels(y), "\" x2=\"",
-                pixels(to_x), "\" y2=\"", pixels(to_y), "\"/>\n");
-}
-
 // Either coordinate is the same at both ends.
 std::string arrow_to(double x, double y, double to_x, double to_y) {
   const bool down = x == to_x;
   const std::string head = down ? concat("l -4 -", pixels(kArrow), " h 8 z")
                                 : concat("l -", pixels(kArrow), " -4 v 8 z");
-  return line_to(x, y, to_x, to_y) + concat("<path class=\"tick\" d=\"M ", pixels(to_x), " ",
-                                            pixels(to_y), " ", head, "\"/>\n");
+  return svg_line("axis", x, y, to_x, to_y) + concat("<path class=\"tick\" d=\"M ", pixels(to_x),
+                                                     " ", pixels(to_y), " ", head, "\"/>\n");
 }
 
 // Side by side below `top`, each with an arrow from one bar.
@@ -50,9 +45,9 @@ std::string arms_below(double top, const FlowChart& flow) {
   const double width = (kChartWidth - 2 * kEdge - (count - 1) * kBetween / 2) / count;
   const double bar = top + kBetween + 4, y = bar + kBetween;
   const auto centre = [&](double arm) { return kEdge + arm * (width + kBetween / 2) + width / 2; };
-  std::string svg = line_to(kAxis, top, kAxis, bar);
+  std::string svg = svg_line("axis", kAxis, top, kAxis, bar);
   if (!flow.division.empty()) svg += svg_text(kAxis + 8, bar - 5, "start", flow.division, "label");
-  svg += line_to(std::min(kAxis, centre(0)), bar, std::max(kAxis, centre(count - 1)), bar);
+  svg += svg_line("axis", std::min(kAxis, centre(0)), bar, std::max(kAxis, centre(count - 1)), bar);
   for (std::size_t i = 0; i < flow.arms.size(); ++i) {
     const double x = centre(static_cast<double>(i));
     svg += arrow_to(x, bar, x, y) + box_at(x - width / 2, y, width, flow.arms[i]);

@@ -10,8 +10,9 @@ namespace coldframe::html {
 
 namespace {
 
-constexpr int kLevels = 16;
-constexpr double kMargin = 40, kRightMargin = 14, kBelow = 26;
+constexpr std::size_t kLevels = 16;
+constexpr double kMargin = 40, kRightMargin = 58, kBelow = 26;
+constexpr double kBarGap = 10, kBar = 10;  // from the cells to the bar of colours, and its width
 constexpr double kTitle = 34, kSide = 300;
 // A map with pictures is larger, and its title stands above the strip.
 constexpr double kGap = 3, kPicturedSide = 528;
@@ -37,12 +38,18 @@ std::string draw_cells(const std::vector<std::vector<double>>& cells, double low
                              "v", edge, "h-", edge, "z");
     }
   }
+  // The bar beside them says what each level stands for.
+  const double left = kMargin + square.side + kBarGap, step = square.side / kLevels;
   std::string svg = "<g class=\"c0\">\n";
-  for (int level = 0; level < kLevels; ++level)
-    if (const std::string& path = paths[static_cast<std::size_t>(level)]; !path.empty())
-      svg += concat("<path class=\"cell\" fill-opacity=\"",
-                    fixed(0.04 + 0.96 * level / (kLevels - 1), 2), "\" d=\"", path, "\"/>\n");
-  return svg + "</g>\n";
+  for (std::size_t level = 0; level < kLevels; ++level)
+    svg += concat("<path class=\"cell\" fill-opacity=\"",
+                  fixed(0.04 + 0.96 * static_cast<double>(level) / (kLevels - 1), 2), "\" d=\"",
+                  paths[level], "M", pixels(left), " ",
+                  fixed(square.top + square.side - step * static_cast<double>(level + 1), 2), "h",
+                  pixels(kBar), "v", fixed(step, 2), "h-", pixels(kBar), "z\"/>\n");
+  const double right = left + kBar + 4;
+  return concat(svg, "</g>\n", svg_text(right, square.top + 9, "start", number_text(high), "tick"),
+                svg_text(right, square.top + square.side, "start", number_text(low), "tick"));
 }
 
 std::string number_axes(std::size_t count, const std::vector<std::size_t>& numbers,

@@ -4,6 +4,7 @@
 
 #include "common/charts/html.h"
 #include "common/charts/svg.h"
+#include "common/numbers/finite.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {
@@ -43,11 +44,6 @@ Steps count_values(const std::vector<double>& finite) {
   return steps;
 }
 
-std::string line(std::string_view style, double x1, double y1, double x2, double y2) {
-  return concat("<line class=\"", style, "\" x1=\"", pixels(x1), "\" y1=\"", pixels(y1), "\" x2=\"",
-                pixels(x2), "\" y2=\"", pixels(y2), "\"/>\n");
-}
-
 std::string range_text(const Steps& steps, double from) {
   const double first = steps.whole ? from + 0.5 : from;
   const double last = steps.whole ? from + steps.width - 0.5 : from + steps.width;
@@ -77,9 +73,7 @@ std::string histogram(std::string_view title, std::string_view x_label, std::str
                       const std::vector<double>& values) {
   const double bottom = kTop + kPlotHeight, middle = (kTop + bottom) / 2;
   std::string svg = svg_open(kChartWidth, bottom + 46, title);
-  std::vector<double> finite;
-  std::copy_if(values.begin(), values.end(), std::back_inserter(finite),
-               [](double value) { return std::isfinite(value); });
+  const std::vector<double> finite = finite_values(values);
   if (finite.empty())
     return svg + svg_text((kLeft + kRight) / 2, middle, "middle", "no data", "label") + "</svg>\n";
   const Steps steps = count_values(finite);
@@ -90,15 +84,15 @@ std::string histogram(std::string_view title, std::string_view x_label, std::str
   const Scale y(0, most * 1.05, bottom, kTop);
   for (const double tick : y.ticks(kTicks)) {
     if (tick != std::round(tick)) continue;
-    svg += line("grid", kLeft, y(tick), kRight, y(tick));
+    svg += svg_line("grid", kLeft, y(tick), kRight, y(tick));
     svg += svg_text(kLeft - 7, y(tick) + 4, "end", y.label(tick, kTicks), "tick");
   }
   for (const double tick : x.ticks(kTicks)) {
     if (steps.whole && tick != std::round(tick)) continue;
-    svg += line("axis", x(tick), bottom, x(tick), bottom + 4);
+    svg += svg_line("axis", x(tick), bottom, x(tick), bottom + 4);
     svg += svg_text(x(tick), bottom + 18, "middle", x.label(tick, kTicks), "tick");
   }
-  svg += draw_steps(steps, x, y, counted) + line("axis", kLeft, bottom, kRight, bottom);
+  svg += draw_steps(steps, x, y, counted) + svg_line("axis", kLeft, bottom, kRight, bottom);
   svg += svg_text((kLeft + kRight) / 2, bottom + 36, "middle", x_label, "label");
   svg += concat("<g transform=\"rotate(-90 14 ", pixels(middle), ")\">",
                 svg_text(14, middle, "middle", counted, "label"), "</g>\n");

@@ -165,24 +165,19 @@ std::string draw_series(const Plot& plot, const Series& series, std::size_t inde
   return svg + draw_dots(plot, series, "hover", false) + "</g>\n";
 }
 
-std::string line_element(std::string_view style_class, double x1, double y1, double x2, double y2) {
-  return concat("<line class=\"", style_class, "\" x1=\"", pixels(x1), "\" y1=\"", pixels(y1),
-                "\" x2=\"", pixels(x2), "\" y2=\"", pixels(y2), "\"/>\n");
-}
-
 std::string draw_axes(const Plot& plot, const Chart& chart) {
   std::string svg;
   for (const double tick : plot.y.ticks(kTicks)) {
     const double y = plot.y(tick);
-    svg += line_element("grid", plot.left, y, plot.right, y);
+    svg += svg_line("grid", plot.left, y, plot.right, y);
     svg += svg_text(plot.left - 7, y + 4, "end", plot.y.label(tick, kTicks), "tick");
   }
   for (const double tick : plot.x.ticks(kTicks)) {
     const double x = plot.x(tick);
-    svg += line_element("axis", x, plot.bottom, x, plot.bottom + 4);
+    svg += svg_line("axis", x, plot.bottom, x, plot.bottom + 4);
     svg += svg_text(x, plot.bottom + 18, "middle", plot.x.label(tick, kTicks), "tick");
   }
-  svg += line_element("axis", plot.left, plot.bottom, plot.right, plot.bottom);
+  svg += svg_line("axis", plot.left, plot.bottom, plot.right, plot.bottom);
   svg += svg_text((plot.left + plot.right) / 2, plot.bottom + 36, "middle", chart.x_label, "label");
   const double middle = (plot.top + plot.bottom) / 2;
   svg += concat("<g transform=\"rotate(-90 14 ", pixels(middle), ")\">",
@@ -210,8 +205,8 @@ std::string draw_legend(const Chart& chart, double width, double& y) {
       svg += concat("<circle class=\"", dot_class(series, i), "\" cx=\"", pixels(x + 9), "\" cy=\"",
                     pixels(y - 4), "\" r=\"4\"/>");
     } else {
-      svg += line_element(series.dashed || i >= kColours ? "line dashed" : "line", x, y - 4, x + 18,
-                          y - 4);
+      svg += svg_line(series.dashed || i >= kColours ? "line dashed" : "line", x, y - 4, x + 18,
+                      y - 4);
     }
     svg += "</g>" + svg_text(x + 23, y, "start", name, "legend");
     x += needed;
@@ -259,7 +254,7 @@ void find_ranges(const Chart& chart, Range& x, Range& y) {
 std::string draw_diagonal(const Plot& plot, const Range& x, const Range& y) {
   const double low = std::max(x.low, y.low), high = std::min(x.high, y.high);
   if (!(low < high)) return "";
-  return line_element("diagonal", plot.x(low), plot.y(low), plot.x(high), plot.y(high));
+  return svg_line("diagonal", plot.x(low), plot.y(low), plot.x(high), plot.y(high));
 }
 
 }  // namespace

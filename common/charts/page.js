@@ -46,8 +46,8 @@ class TextColumn {
 }
 
 class NumberColumn {
-  constructor({ name, digits, numbers }) {
-    Object.assign(this, { name, digits, right: true, numbers: unpack(numbers, Float32Array) });
+  constructor({ name, digits, exact, numbers }) {
+    Object.assign(this, { name, digits, right: true, numbers: unpack(numbers, exact ? Float64Array : Float32Array) });
   }
   shown(row) { return Number.isFinite(this.numbers[row]) ? this.numbers[row].toFixed(this.digits) : '–'; }
   keys() { return (row) => this.numbers[row]; }
@@ -197,6 +197,8 @@ class Card {
     this.tables = tables;
     this.box = element('aside', { class: 'card', hidden: true });
     document.body.append(this.box);
+    // The table's names are the way there by keyboard: a drawing has thousands of points.
+    for (const each of document.querySelectorAll('svg a')) each.tabIndex = -1;
     addEventListener('hashchange', () => this.open());
     addEventListener('keydown', (event) => { if (event.key === 'Escape') this.close(); });
     this.open();

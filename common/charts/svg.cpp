@@ -98,6 +98,11 @@ std::string number_text(double value) {
   return general(value, 4);
 }
 
+std::string svg_line(std::string_view style_class, double x1, double y1, double x2, double y2) {
+  return concat("<line class=\"", style_class, "\" x1=\"", pixels(x1), "\" y1=\"", pixels(y1),
+                "\" x2=\"", pixels(x2), "\" y2=\"", pixels(y2), "\"/>\n");
+}
+
 std::string svg_text(double x, double y, std::string_view anchor, std::string_view text,
                      std::string_view style_class) {
   std::string element = concat("<text x=\"", pixels(x), "\" y=\"", pixels(y), "\"");

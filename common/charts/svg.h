@@ -32,6 +32,8 @@ class Scale {
 std::string pixels(double value);       // a coordinate, to a tenth
 std::string number_text(double value);  // for tooltips and cells: "12", "0.9132", "1.2e-07"
 
+// A straight line from one point to another.
+std::string svg_line(std::string_view style_class, double x1, double y1, double x2, double y2);
 // <text class="…"> at (x, y); `anchor` is start, middle or end. Escapes.
 std::string svg_text(double x, double y, std::string_view anchor, std::string_view text,
                      std::string_view style_class = "");

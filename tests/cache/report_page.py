@@ -78,7 +78,7 @@ class Page(html.parser.HTMLParser):
                 values = [column["values"][code] for code in codes]
             else:
                 values = column.get("values")
-            for kind, dtype in [("numbers", "<f4"), ("rows", "<u4")]:
+            for kind, dtype in [("numbers", "<f8" if column.get("exact") else "<f4"), ("rows", "<u4")]:
                 if kind in column:
                     values = np.frombuffer(base64.b64decode(column[kind]), dtype).tolist()
             columns[column["name"]] = values

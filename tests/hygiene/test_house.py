@@ -64,10 +64,11 @@ ROOMS = {
                                      "train_temporal/models", "train_temporal/models/kernels",
                                      "train_temporal/tune"},
     # What the report and predict show of single exams; it reads finished runs.
-    "train_temporal/explain": COMMON | {"common/torch", "cache", "train_temporal/data",
-                                        "train_temporal/explain", "train_temporal/models",
-                                        "train_temporal/report", "train_temporal/run",
-                                        "train_temporal/tasks"},
+    "train_temporal/explain": COMMON | {"common/torch", "cache", "extract/vit",
+                                        "train_temporal/data", "train_temporal/explain",
+                                        "train_temporal/models", "train_temporal/report",
+                                        "train_temporal/run", "train_temporal/tasks",
+                                        "train_temporal/tune"},
     # What training would take before it runs: architectures, and the steps of tune.
     "train_temporal/plan": COMMON | {"common/torch", "extract/vit", "train_temporal/models",
                                      "train_temporal/plan", "train_temporal/tune"},

@@ -22,6 +22,7 @@
 #include "train_temporal/run/apply/unlike_exams.h"
 #include "train_temporal/run/cohort/cohort.h"
 #include "train_temporal/run/cohort/covariates.h"
+#include "train_temporal/run/results/gallery.h"
 #include "train_temporal/run/results/held_out.h"
 #include "train_temporal/run/results/results.h"
 #include "train_temporal/run/run_folder.h"
@@ -290,6 +291,9 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (other) models.push_back(std::move(*other));
 
   StudyReport report = report_on(models, cohort, asked, ensemble, options, seen);
+  cache::Pictures pictures(cohort.cache,
+                           options.questions.without_thumbnails ? 0 : cache::kMostPictureBytes);
+  show_held_out(models.front(), cohort, pictures, report.targets.front());
   add_shift(report.targets.front(), applied.study(), cohort, dataset, times_shown_to(ensemble));
   finish(report, applied.raw() ? failures : Json(), options,
          options.out.empty() ? "" : to_csv(models.front().held_out));

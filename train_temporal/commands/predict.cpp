@@ -1,5 +1,8 @@
 // `coldframe predict`: probabilities, or numbers, for exams without labels.
+#include <algorithm>
+#include <cmath>
 #include <iostream>
+#include <optional>
 
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
@@ -7,12 +10,14 @@
 #include "common/cli/progress.h"
 #include "common/files/atomic_file.h"
 #include "common/files/outputs.h"
+#include "common/files/scratch_folder.h"
 #include "common/text/text.h"
 #include "train_temporal/bundle/online.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/commands/predictor.h"
 #include "train_temporal/commands/watch.h"
 #include "train_temporal/explain/contributions.h"
+#include "train_temporal/explain/maps.h"
 #include "train_temporal/run/apply/known_exams.h"
 #include "train_temporal/run/apply/unlike_exams.h"
 #include "train_temporal/run/cohort/arrangement.h"
@@ -27,7 +32,9 @@ struct Outcome {
   std::vector<std::size_t> exams;  // of the cache
   std::size_t left_out = 0, failures = 0;
   std::vector<OodScore> unlike;          // of each exam; empty where the study does not know
-  std::vector<ExplainedExam> explained;  // with --explain
+  std::vector<ExplainedExam> explained;  // with --explain or --maps
+  std::int64_t mapped_block = 0;         // with --maps
+  double map_gap = 0;
 
   bool clean() const { return left_out == 0 && failures == 0; }
 };
@@ -51,10 +58,16 @@ Json summary_json(const Ensemble& ensemble, const cache::CacheReader& cache, con
   if (!outcome.unlike.empty())
     json["unlike_training"] = {{"flagged", count_flagged(outcome.unlike)}, {"rate", kUnlikeRate}};
   json["predictions"] = options.out.string();
-  if (!outcome.explained.empty()) {
+  if (!options.explain.empty()) {
     json["contributions"] = {{"file", options.explain.string()},
                              {"largest_gap", largest_gap(outcome.explained)},
                              {"tolerance", kCompleteness}};
+  }
+  if (!options.maps.empty()) {
+    json["maps"] = {{"folder", options.maps.string()},
+                    {"block", outcome.mapped_block},
+                    {"largest_gap", outcome.map_gap},
+                    {"tolerance", kCompleteness}};
   }
   return json;
 }
@@ -63,29 +76,74 @@ std::string summary_text(const Ensemble& ensemble, const Outcome& outcome,
                          const ApplyOptions& options) {
   std::string text = concat(plural(outcome.exams.size(), "exam"), " predicted by ",
                             plural(ensemble.size(), "model"), ": ", options.out.string(), "\n");
-  if (!outcome.explained.empty()) {
+  if (!options.explain.empty())
     text += concat(options.explain.string(), ": ", completeness_text(outcome.explained), "\n");
-  }
+  if (!options.maps.empty())
+    text += concat(options.maps.string(), ": what patches add from block ", outcome.mapped_block,
+                   " on, complete within ", exact(std::round(outcome.map_gap * 1e7) / 1e7), "\n");
   return text;
 }
 
-// Every exam, and for each of its targets.
+// Every exam, and for each of its targets; maps, if there are any, take their gradients group by
+// group.
 std::vector<ExplainedExam> explain(Ensemble& ensemble, const Dataset& dataset,
                                    const std::vector<std::size_t>& exams,
-                                   const PredictionTable& predictions) {
+                                   const PredictionTable& predictions, MapWriter* maps) {
+  constexpr std::size_t kMappedAtOnce = 64;
   const std::vector<Target>& targets = ensemble.targets();
   std::vector<ExplainedExam> explained;
   for (std::size_t i = 0; i < exams.size(); ++i) {
-    for (std::size_t t = 0; t < targets.size(); ++t)
+    for (std::size_t t = 0; t < targets.size(); ++t) {
       explained.push_back(
           {exams[i], t, targets[t].kind().explained_class(predictions.of[t].decision[i])});
+      explained.back().keep_gradients = maps != nullptr;
+    }
   }
   Progress progress("explain", "exams by models", explained.size() * ensemble.size());
-  explain_exams(ensemble.models(), dataset, explained, [&] {
+  const auto step = [&] {
     if (stop_requested()) throw Interrupted("stopped; run the same command again");
     progress.add();
-  });
+  };
+  const std::size_t at_once = maps ? kMappedAtOnce * targets.size() : explained.size();
+  for (std::size_t from = 0; from < explained.size(); from += at_once) {
+    const auto group =
+        std::span(explained).subspan(from, std::min(at_once, explained.size() - from));
+    explain_exams(ensemble.models(), dataset, group, step);
+    for (std::size_t i = 0; maps && i < group.size(); i += targets.size()) {
+      if (stop_requested()) throw Interrupted("stopped; run the same command again");
+      maps->add((from + i) / targets.size(), group.subspan(i, targets.size()));
+      for (ExplainedExam& one : group.subspan(i, targets.size())) one.gradients.clear();
+    }
+  }
   return explained;
+}
+
+// Maps as they grow, in a folder that appears when it is whole.
+struct UnfinishedMaps {
+  UnfinishedMaps(Predictor& applied, const Dataset& dataset, const ApplyOptions& options)
+      : scratch(std::filesystem::absolute(options.maps).parent_path()),
+        folder(scratch.path() / "maps"),
+        writer(folder, applied.ensemble().models(), dataset, applied.weights(options.weights)) {}
+  ScratchFolder scratch;
+  std::filesystem::path folder;
+  MapWriter writer;
+};
+
+// Contributions of frames and of their patches.
+void write_explanations(Ensemble& ensemble, const Dataset& dataset,
+                        const PredictionTable& predictions, const ApplyOptions& options,
+                        UnfinishedMaps* maps, Outcome& outcome) {
+  outcome.explained =
+      explain(ensemble, dataset, outcome.exams, predictions, maps ? &maps->writer : nullptr);
+  if (!options.explain.empty())
+    write_file_atomically(options.explain,
+                          contributions_csv(*dataset.cache, ensemble.card(), outcome.explained),
+                          existing_for(options.overwrite));
+  if (!maps) return;
+  outcome.mapped_block = maps->writer.block();
+  outcome.map_gap = maps->writer.largest_gap();
+  publish(maps->folder, without_trailing_slash(options.maps), existing_for(options.overwrite),
+          require_maps);
 }
 
 void warn_of_use(Predictor& applied, const cache::CacheReader& cache,
@@ -103,8 +161,10 @@ void warn_of_use(Predictor& applied, const cache::CacheReader& cache,
 }
 
 void check_explain(const ApplyOptions& options, const Ensemble& ensemble) {
-  if (options.explain.empty() || can_be_explained(ensemble.targets())) return;
-  throw ConfigError(concat("--explain tells what frames add to the one output of an exam, but '",
+  if (options.explain.empty() && options.maps.empty()) return;
+  if (can_be_explained(ensemble.targets())) return;
+  throw ConfigError(concat(options.explain.empty() ? "--maps" : "--explain",
+                           " tells what frames add to the one output of an exam, but '",
                            ensemble.targets().front().name,
                            "' has a value per frame; leave it out"));
 }
@@ -113,6 +173,8 @@ void check_explain(const ApplyOptions& options, const Ensemble& ensemble) {
 Outcome predict(Predictor& applied, const cache::CacheReader& cache, const ApplyOptions& options) {
   Ensemble& ensemble = applied.ensemble();
   ensemble.require_same_features(cache, applied.cache());
+  if (!options.maps.empty()) check_maps(cache, ensemble.models(), applied.weights(options.weights));
+  if (std::filesystem::exists(options.maps)) require_maps(options.maps);
   Outcome outcome;
   if (applied.raw()) outcome.failures = cache.failures().size();
   outcome.exams = exams_with_frames(cache);
@@ -122,18 +184,16 @@ Outcome predict(Predictor& applied, const cache::CacheReader& cache, const Apply
   warn_of_use(applied, cache, outcome.exams);
   for (const std::string& said : applied.warnings_of(cache, outcome.exams)) log_warning(said);
   const Dataset dataset = ensemble.load(cache, outcome.exams, applied.device());
+  std::optional<UnfinishedMaps> maps;
+  if (!options.maps.empty()) maps.emplace(applied, dataset, options);
   PredictionTable predictions = ensemble.predict(cache, dataset, outcome.exams);
   outcome.unlike = judge_exams(applied.study(), dataset, outcome.exams, times_shown_to(ensemble));
   if (const std::string warning = warn_of_unlike(outcome.unlike); !warning.empty())
     log_warning(warning);
   add_unlike(predictions, outcome.unlike);
   write_file_atomically(options.out, to_csv(predictions), existing_for(options.overwrite));
-  if (!options.explain.empty()) {
-    outcome.explained = explain(ensemble, dataset, outcome.exams, predictions);
-    write_file_atomically(options.explain,
-                          contributions_csv(cache, ensemble.card(), outcome.explained),
-                          existing_for(options.overwrite));
-  }
+  if (!options.explain.empty() || maps)
+    write_explanations(ensemble, dataset, predictions, options, maps ? &*maps : nullptr, outcome);
   if (outcome.left_out > 0)
     log_warning(concat(plural(outcome.left_out, "exam"), " without any readable frame left out"));
   return outcome;

@@ -13,6 +13,7 @@ std::vector<std::string> extraction_words(const ApplyOptions& options) {
   const auto& input = options.input.empty() ? options.watch : options.input;
   words.insert(words.end(), {"--input", input, "--device", options.device});
   if (options.threads > 0) words.insert(words.end(), {"--threads", concat(options.threads)});
+  if (!options.maps.empty()) words.insert(words.end(), {"--cut", "0"});
   return words;
 }
 
@@ -47,6 +48,13 @@ Predictor::Predictor(const ApplyOptions& options)
       ensemble_(model_files(study_), options.data.labels),
       cache_(options.data.cache) {
   ensemble_.set_horizons(options.data.horizons);
+}
+
+std::filesystem::path Predictor::weights(const std::filesystem::path& given) const {
+  if (!bundle_) return given;
+  const Json& backbone = bundle_->facts().at("backbone");
+  if (!backbone.contains("file")) return {};  // random ones
+  return bundle_->file(backbone["file"].get<std::string>());
 }
 
 const std::filesystem::path& Predictor::features() {

@@ -28,6 +28,8 @@ class Predictor {
   const std::filesystem::path& features_of(const std::filesystem::path& input);  // of raw exams
   const std::filesystem::path& cache() const { return cache_; }
   const bundle::Bundle& bundle() const { return *bundle_; }
+  // The weights of the frozen ViT: the bundle's, or else those given.
+  std::filesystem::path weights(const std::filesystem::path& given) const;
   bool raw() const { return raw_.has_value(); }
   // What these exams have that the training had not, and what they lack; see check_times().
   std::vector<std::string> warnings_of(const cache::CacheReader& cache,

@@ -273,9 +273,7 @@ bool TrainingRun::train(RunFolder& folder) {
                            options_.questions.without_thumbnails ? 0 : cache::kMostPictureBytes);
   result.targets.front().examples =
       explain_examples(models.front(), cohort_, datasets_.front(), folder.file(""), pictures);
-  result.targets.front().held_out = held_out_exams(models.front(), cohort_, pictures);
-  result.targets.front().picture_note =
-      pictures.note("those of example exams and of the largest errors");
+  show_held_out(models.front(), cohort_, pictures, result.targets.front());
   const std::string page = render_report(result);
   write_file_atomically(folder.file("report.html"), page);
   if (options_.questions.figures) write_figures(folder.file(""), result, page);

@@ -65,6 +65,8 @@ void add_model(ExplainedExam& exam, TrainedModel& trained, FeatureSource& featur
   mean.baseline += zero + unit * one.baseline;
   mean.points = std::max(mean.points, one.points);
   exam.largest_gap = std::max(exam.largest_gap, one.gap());
+  exam.unit += unit;
+  if (exam.keep_gradients) exam.gradients.push_back(unit * one.gradient);
 }
 
 }  // namespace

@@ -20,6 +20,11 @@ struct ExplainedExam {
   std::optional<std::size_t> of_class{};  // whose probability it is
   Contributions values = {};              // averaged over the models, as the output is
   double largest_gap = 0;  // of any model; of a regression in standard deviations of its labels
+  bool keep_gradients = false;
+  // If they are kept: of each model, by a frame's features, on the scale of `values`, to which they
+  // add up over the models; [frames, D].
+  std::vector<torch::Tensor> gradients = {};
+  double unit = 0;  // of a number the mean standard deviation of its labels, else 1
 };
 
 // True when there is one output of all frames to explain: targets are of exams.

@@ -40,10 +40,15 @@ torch::Tensor baseline(const Path& path, const torch::Tensor& mean, const torch:
   return base;
 }
 
-// Σ weight · gradient · (exam − baseline) of each frame, over some of the points. With `ends`, also
-// the output at the baseline and at the exam.
-std::vector<double> weighted_gradients(const Path& path, std::vector<double> points,
-                                       std::vector<double> weights, std::vector<double>* ends) {
+// Over some of the points, frame by frame.
+struct Sums {
+  std::vector<double> frames;  // Σ weight · gradient · (exam − baseline)
+  torch::Tensor gradient;      // Σ weight · gradient, [T, D]
+};
+
+// With `ends`, also the output at the baseline and at the exam.
+Sums weighted_gradients(const Path& path, std::vector<double> points, std::vector<double> weights,
+                        std::vector<double>* ends) {
   if (ends != nullptr) {
     points.insert(points.end(), {0.0, 1.0});
     weights.insert(weights.end(), {0.0, 0.0});
@@ -64,7 +69,8 @@ std::vector<double> weighted_gradients(const Path& path, std::vector<double> poi
   const torch::Tensor rows = (gradient * difference).sum(1, true) * by_row(weights);
   if (ends != nullptr) *ends = doubles(output.narrow(0, output.size(0) - 2, 2));
   const auto copies = static_cast<std::int64_t>(points.size());
-  return doubles(rows.to(torch::kFloat64).view({path.frames(), copies}).sum(1));
+  return {doubles(rows.to(torch::kFloat64).view({path.frames(), copies}).sum(1)),
+          (gradient * by_row(weights)).view({path.frames(), copies, -1}).sum(1)};
 }
 
 // Integrates over the frames that the model looks at, in its order; a batch holds as many points as
@@ -81,9 +87,10 @@ Contributions integrate(const Path& path, std::size_t points) {
                          from + static_cast<std::ptrdiff_t>(std::min(at_once, points - start)));
     };
     std::vector<double> ends;
-    const auto sums = weighted_gradients(path, part(quadrature.points), part(quadrature.weights),
+    const Sums sums = weighted_gradients(path, part(quadrature.points), part(quadrature.weights),
                                          start == 0 ? &ends : nullptr);
-    for (std::size_t t = 0; t < sums.size(); ++t) result.frames[t] += sums[t];
+    for (std::size_t t = 0; t < sums.frames.size(); ++t) result.frames[t] += sums.frames[t];
+    result.gradient = start == 0 ? sums.gradient : result.gradient + sums.gradient;
     if (start == 0) std::tie(result.baseline, result.output) = std::tie(ends[0], ends[1]);
   }
   return result;
@@ -116,8 +123,11 @@ Contributions integrated_gradients(SequenceModel& model, const Dataset& dataset,
   while (seen.gap() > kCompleteness && seen.points < kMostPoints) {
     seen = integrate(path, 2 * seen.points);
   }
+  result.gradient = torch::zeros({sequence.frames(), config.features()});
   for (std::size_t step = 0; step < seen.frames.size(); ++step) {
-    result.frames[static_cast<std::size_t>(path.item.frames.features[step])] = seen.frames[step];
+    const std::int64_t frame = path.item.frames.features[step];
+    result.frames[static_cast<std::size_t>(frame)] = seen.frames[step];
+    result.gradient[frame].copy_(seen.gradient[static_cast<std::int64_t>(step)]);
   }
   result.output = seen.output;
   result.baseline = seen.baseline;

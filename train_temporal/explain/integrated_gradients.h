@@ -20,6 +20,9 @@ struct Contributions {
   std::vector<double> frames;       // of the exam's present frames; 0 where the model does not look
   double output = 0, baseline = 0;  // what the model says of the exam and of its baseline
   std::size_t points = 0;           // of the quadrature
+  // [present frames, D], the mean gradient on the way: a frame's features, less the baseline's, add
+  // up to its contribution with it. Undefined for a model that sees no features.
+  torch::Tensor gradient = {};
 
   double gap() const;  // |Σ frames − (output − baseline)|
 };

@@ -6,6 +6,7 @@
 
 #include "cache/tool/exams/filter.h"
 #include "cache/tool/figures/similarity.h"
+#include "common/numbers/quantile.h"
 
 namespace coldframe::cache::tool {
 namespace {
@@ -110,6 +111,22 @@ void keep_nearest(std::vector<Neighbour>& nearest, Neighbour found) {
   if (nearest.size() > kNeighbours) nearest.pop_back();
 }
 
+// Takes the mean of the rows away, in which none counts with more than a few times their median
+// length: an exam of enormous features would move it, and all others would look alike.
+void centre_robustly(Matrix& rows) {
+  constexpr double kMostLength = 4;  // times the median
+  std::vector<double> lengths, sums(rows.columns);
+  for (std::size_t i = 0; i < rows.rows; ++i)
+    lengths.push_back(std::sqrt(dot(rows.row(i), rows.row(i))));
+  if (lengths.empty()) return;
+  const double most = kMostLength * median(lengths);
+  for (std::size_t i = 0; i < rows.rows; ++i)
+    for (std::size_t d = 0; d < rows.columns; ++d)
+      sums[d] += rows.row(i)[d] * (lengths[i] > most ? most / lengths[i] : 1);
+  for (std::size_t i = 0; i < rows.values.size(); ++i)
+    rows.values[i] -= static_cast<float>(sums[i % rows.columns] / static_cast<double>(rows.rows));
+}
+
 }  // namespace
 
 ExamMeansBuilder::ExamMeansBuilder(std::size_t count, std::size_t dimension)
@@ -130,7 +147,7 @@ void ExamMeansBuilder::add(std::size_t number, std::size_t exam, std::span<const
 
 ExamMeans ExamMeansBuilder::finish() {
   Matrix& rows = means_.rows;
-  centre(rows);
+  centre_robustly(rows);
   for (std::size_t i = 0; i < rows.rows; ++i) {
     const float length = std::sqrt(dot(rows.row(i), rows.row(i)));
     means_.lengths.push_back(length);

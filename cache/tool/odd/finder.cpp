@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "common/charts/svg.h"
+#include "common/numbers/finite.h"
 #include "common/numbers/quantile.h"
 #include "common/text/text.h"
 
@@ -14,13 +16,6 @@ constexpr std::size_t kLeastExams = 10, kAlwaysOdd = 3, kFramesNamed = 4;
 // Two in a billion of a normal distribution lie beyond it; real ones have heavier tails.
 constexpr double kLimit = 6, kMostStrength = 10;
 
-std::vector<double> known_of(const std::vector<double>& values) {
-  std::vector<double> known;
-  std::ranges::copy_if(values, std::back_inserter(known),
-                       [](double v) { return std::isfinite(v); });
-  return known;
-}
-
 std::vector<double> logarithms(const std::vector<double>& values) {
   std::vector<double> logs;
   for (const double value : values) logs.push_back(value > 0 ? std::log(value) : std::nan(""));
@@ -29,7 +24,7 @@ std::vector<double> logarithms(const std::vector<double>& values) {
 
 // [N] modified z-scores; NaN for NaN, 0 where too few numbers are known to judge by.
 std::vector<double> modified_scores(const std::vector<double>& values) {
-  std::vector<double> scores, deviations = known_of(values);
+  std::vector<double> scores, deviations = finite_values(values);
   const bool enough = deviations.size() >= kLeastExams;
   const double middle = enough ? median(deviations) : 0;
   double sum = 0;
@@ -54,9 +49,19 @@ void OddityFinder::note(const std::string& kind, std::size_t exam, std::string t
 
 void OddityFinder::measure(const Measure& measure, const std::vector<double>& values,
                            const Words& words) {
-  const std::vector<double> known = known_of(values);
+  const std::vector<double> known = finite_values(values);
   if (known.size() < kLeastExams) return;
   const double usual = median(known);
+  const auto others = static_cast<std::size_t>(
+      std::ranges::count_if(known, [&](double value) { return value != usual; }));
+  // Where most exams have one value, such as 0, the others are judged among themselves.
+  if (2 * others < known.size() && others >= kLeastExams) {
+    std::vector<double> rest = values;
+    std::ranges::replace(rest, usual, std::nan(""));
+    return this->measure(measure, rest, [&](std::size_t exam, double value, double middle) {
+      return concat(words(exam, value, middle), " where it is not ", html::number_text(usual));
+    });
+  }
   // A long tail of plain numbers above 0 is one that ratios do not show as one.
   const std::vector<double> of_ratios = modified_scores(logarithms(values));
   const std::vector<double> of_differences = measure.ratio ? of_ratios : modified_scores(values);

@@ -82,7 +82,7 @@ std::string sequences_section(const CacheReader& cache) {
     frames.push_back(static_cast<double>(exam.frames()));
     const std::vector<double> of_exam = intervals(exam);
     steps.insert(steps.end(), of_exam.begin(), of_exam.end());
-    if (const double span = time_span(exam); std::isfinite(span)) spans.push_back(span);
+    spans.push_back(time_span(exam));
   }
   if (frames.empty()) return paragraph("There are no exams.");
   std::string html = distribution("Frames per exam", "frames", "exams", frames);

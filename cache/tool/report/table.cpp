@@ -9,6 +9,7 @@
 #include "cache/tool/figures/times.h"
 #include "cache/tool/report/report.h"
 #include "common/charts/data_table.h"
+#include "common/numbers/finite.h"
 #include "common/numbers/quantile.h"
 #include "common/text/text.h"
 
@@ -49,8 +50,7 @@ std::vector<double> each_exam(const CacheReader& cache, const Value& value) {
 void add_spans(const CacheReader& cache, html::DataTable& table) {
   std::vector<double> spans =
       each_exam(cache, [&](std::size_t i) { return time_span(cache.exams()[i]); });
-  std::vector<double> known;
-  std::ranges::copy_if(spans, std::back_inserter(known), [](double v) { return std::isfinite(v); });
+  const std::vector<double> known = finite_values(spans);
   if (known.empty()) return;
   const TimeUnit unit = time_unit(median(known));
   for (double& span : spans) span /= unit.seconds;

@@ -227,6 +227,24 @@ def test_the_oddest_come_first_and_the_map_has_every_outlier(odd):
     assert re.search(r">Norms of the features, without \d+ above", page.text), "outliers leave room for the others"
 
 
+def test_many_zeros_make_no_other_number_odd(tmp_path):
+    """Most exams have 0, as of a dose that few get; the others are judged among themselves."""
+    cohort, rng = Cohort(), np.random.default_rng(1)
+    for exam in cohort.exams:
+        exam["age"] = "0" if rng.random() < .7 else f"{rng.uniform(1, 100):.1f}"
+    cohort.exams[7]["age"] = "9000"
+    columns = Page(report(cohort.write(tmp_path))).table()[0]
+    assert {i for i in range(EXAMS) if "age" in columns["why"][i]} == {7}
+    assert "where it is not 0" in columns["why"][7]
+
+
+def test_an_enormous_exam_does_not_make_others_alike(tmp_path):
+    cohort = Cohort()
+    cohort.exams[7]["features"] *= 200
+    columns = Page(report(cohort.write(tmp_path))).table()[0]
+    assert {i for i in range(EXAMS) if columns["why"][i]} == {7}
+
+
 def test_what_all_exams_share_makes_none_odd(tmp_path):
     cohort = Cohort()
     cohort.exams = cohort.exams[:3]

@@ -27,10 +27,10 @@ def page(tmp_path_factory):
     np.save(folder / "f.npy", features.reshape(-1, DIMENSION).astype(np.float32))
     names = [f"e{i}" for i in range(EXAMS)]
     names[5] = EVIL
-    lines = ["exam,patient,label,age"]
+    lines = ["exam,patient,label,age,mass"]
     for i, name in enumerate(names):
         quoted = name.replace('"', '""')
-        lines += [f'"{quoted}",p{i // 2},{"ab"[i % 2]},{i % 100}'] * FRAMES
+        lines += [f'"{quoted}",p{i // 2},{"ab"[i % 2]},{i % 100},{100036 + i / 1e4:.4f}'] * FRAMES
     (folder / "f.csv").write_text("\n".join(lines) + "\n")
     run("import", folder / "x.h5", folder / "f.npy", folder / "f.csv", "--describe", "made up")
     report(folder / "x.h5")
@@ -111,6 +111,16 @@ def test_a_point_of_the_map_leads_to_its_exam(opened):
     assert opened.texts(".card strong") != ["e17"], "the nearest exam has its card"
     opened.click(".card button[aria-label=close]")
     assert opened.run("document.querySelector('.card').hidden")
+
+
+def test_numbers_are_those_of_the_input(opened):
+    column = opened.texts(".rows th button").index("mass") + 1
+    opened.click(f".rows th:nth-child({column}) button")
+    assert opened.texts(f".rows tbody td:nth-child({column})")[0] == "100036.0599", "float32 has 100036.0625"
+
+
+def test_the_keyboard_passes_the_map(opened):
+    assert opened.run("[...document.querySelectorAll('svg a')].every((each) => each.tabIndex < 0)")
 
 
 def test_an_exam_far_down_is_shown_in_the_table(opened):

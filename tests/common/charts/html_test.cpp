@@ -158,8 +158,9 @@ TEST(Histogram, CountsEveryFiniteValue) {
 TEST(HeatMap, DrawsEachKnownCellOnce) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::string svg = heat_map("t", {{1, 0.5}, {nan, 1}}, 0.5, 1, {0, 12});
-  EXPECT_EQ(count(svg, "<path"), 2u);  // two levels
-  EXPECT_EQ(count(svg, "z"), 3u);
+  EXPECT_EQ(count(svg, "<path"), 16u);  // one for each level
+  EXPECT_EQ(count(svg, "z"), 3u + 16u) << "cells, and the bar that says what colours mean";
+  for (const char* end : {">0.5<", ">1<"}) EXPECT_THAT(svg, HasSubstr(end));
   EXPECT_THAT(svg, HasSubstr(">12<"));
   EXPECT_NO_THROW(heat_map("t", {}, 1, 0, {}));
 }

@@ -95,9 +95,9 @@ void resolve(ApplyOptions& options) {
 // Lines go to the standard output as they come, and nothing else does.
 void check_online(const OptionRows& rows, const ApplyOptions& options) {
   if (options.input.empty()) throw ConfigError("--online needs --bundle and --input");
-  std::vector<std::string> names = {
-      "out",    "explain",   "json",   "overwrite",      "once",
-      "marker", "quiet-for", "labels", "other-patients", "without-times"};
+  std::vector<std::string> names = {"out",       "explain",   "maps",           "weights",
+                                    "json",      "overwrite", "once",           "marker",
+                                    "quiet-for", "labels",    "other-patients", "without-times"};
   for (const PassedOption& option : kPassed)
     if (std::string_view(option.name) != "precision") names.push_back(option.name);
   rows.refuse(
@@ -107,7 +107,8 @@ void check_online(const OptionRows& rows, const ApplyOptions& options) {
 
 void check_watch(const OptionRows& rows, const ApplyOptions& options) {
   if (options.watch.empty()) return rows.refuse({"once", "marker", "quiet-for"}, "is for --watch");
-  rows.refuse({"explain", "overwrite", "json", "other-patients"}, "does not go with --watch");
+  rows.refuse({"explain", "maps", "weights", "overwrite", "json", "other-patients"},
+              "does not go with --watch");
   rows.refuse({"columns", "frame-columns"},
               "is for a manifest, and --watch takes no tables among what arrives");
 }
@@ -169,6 +170,11 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   rows.text("explain", options.explain, "FILE.csv",
             "also write what each frame adds to the probability, number or expected class "
             "(integrated gradients over time)");
+  rows.text("maps", options.maps, "FOLDER",
+            "also write where: what each patch of each frame adds to that, through the ViT, as a "
+            "picture per frame and a table per exam; with --input, or a cache with --cut");
+  rows.text("weights", options.weights, "PATH",
+            "for --maps of a run: the ViT's, as extract --weights took them");
   rows.toggle("overwrite", options.overwrite, "replace the files");
   add_machine(rows, options.device, options.threads, options.json);
   if (!rows.parse(kPredictHelp, arguments)) return false;
@@ -179,6 +185,8 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   }
   check_watch(rows, options);
   rows.require("out");
+  if (options.maps.empty()) rows.refuse({"weights"}, "is for --maps");
+  if (!options.bundle.empty()) rows.refuse({"weights"}, "is for --run: a bundle has its own");
   check_named_files(options, /*out_is_folder=*/!options.watch.empty());
   return true;
 }

@@ -34,11 +34,13 @@ void check_named_files(const TrainOptions& options) {
 void check_named_files(const ApplyOptions& options, bool out_is_folder) {
   std::vector<NamedInput> inputs = {
       {"--labels", options.data.labels}, {"--run", options.run},     {"--bundle", options.bundle},
-      {"--against", options.against},    {"--input", options.input}, {"--watch", options.watch}};
+      {"--against", options.against},    {"--input", options.input}, {"--watch", options.watch},
+      {"--weights", options.weights}};
   add_caches(options.data, inputs);
   NamedOutput out{"--out", options.out};
   if (out_is_folder) out.may_stand = judges_itself;
-  check_outputs({out, {"--explain", options.explain}}, inputs, overwrite_said(options.overwrite));
+  check_outputs({out, {"--explain", options.explain}, {"--maps", options.maps}}, inputs,
+                overwrite_said(options.overwrite));
 }
 
 }  // namespace coldframe::temporal

@@ -116,6 +116,8 @@ struct ApplyOptions {
   std::vector<std::string> extraction;  // words of `coldframe extract` on these
   std::filesystem::path out;
   std::filesystem::path explain;  // predict: a CSV of contributions by frame; empty: none
+  std::filesystem::path maps;     // predict: a folder of maps of patches; empty: none
+  std::filesystem::path weights;  // of the ViT that made a run's cache, for `maps`
   bool online = false;            // predict: `input` frame by frame
   bool other_patients = false;    // than the training's, even where their ids are the same
   bool without_times = false;     // exams of unknown times, to models that were shown them

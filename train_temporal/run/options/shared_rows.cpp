@@ -86,6 +86,8 @@ void add_questions(OptionRows& rows, Questions& questions) {
               "binary: the sensitivity at this specificity");
   rows.number("at-sensitivity", questions.at_sensitivity, share(),
               "binary: the specificity at this sensitivity");
+  rows.toggle("without-thumbnails", questions.without_thumbnails,
+              "show no pictures of the frames in the report, although the cache has them");
 }
 
 void add_bootstrap(OptionRows& rows, std::size_t& resamples) {

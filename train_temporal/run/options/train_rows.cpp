@@ -278,8 +278,6 @@ void add_train(OptionRows& rows, TrainOptions& options) {
   add_tune(rows, options);
   rows.group("Report");
   add_questions(rows, options.questions);
-  rows.toggle("without-thumbnails", options.questions.without_thumbnails,
-              "show no pictures of the frames in the report, although the cache has them");
   rows.text("against", options.against, "RUN",
             "compare with this finished run, paired, on the exams that both hold out: "
             "against.html, and `against` in summary.json")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <numeric>
 
 #include "common/text/text.h"
@@ -29,20 +30,38 @@ HeldOutExams::Exam one_exam(const PredictionTable& table, std::size_t row, const
   return exam;
 }
 
+// The largest errors first; of classes, every third exam is one that is decided rightly, drawn at
+// even steps from the least sure to the surest.
+std::vector<std::size_t> picture_order(const std::vector<HeldOutExams::Exam>& exams) {
+  std::vector<std::size_t> order(exams.size()), right, others, mixed;
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater<>{}, [&](std::size_t i) { return exams[i].error; });
+  for (const std::size_t i : order)
+    (exams[i].decision == exams[i].truth ? right : others).push_back(i);
+  const std::size_t step =
+      std::max<std::size_t>(2 * right.size() / std::max<std::size_t>(others.size(), 1), 1);
+  std::size_t drawn = 0;
+  std::vector<bool> is_drawn(exams.size());
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    mixed.push_back(others[i]);
+    if (i % 2 == 0 || drawn >= right.size()) continue;
+    mixed.push_back(right[drawn]);
+    is_drawn[right[drawn]] = true;
+    drawn += step;
+  }
+  std::ranges::copy_if(right, std::back_inserter(mixed),
+                       [&](std::size_t i) { return !is_drawn[i]; });
+  return mixed;
+}
+
 void add_pictures(HeldOutExams& held_out, const std::vector<std::size_t>& exams,
                   cache::Pictures& pictures) {
   if (!pictures.wanted()) return;
-  std::vector<std::size_t> order(exams.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::greater<>{},
-                           [&](std::size_t i) { return held_out.exams[i].error; });
-  for (const std::size_t i : order) {
+  for (const std::size_t i : picture_order(held_out.exams)) {
     held_out.exams[i].pictures = pictures.of(exams[i]);
     if (pictures.is_full()) break;
   }
 }
-
-}  // namespace
 
 HeldOutExams held_out_exams(const ModelPredictions& main, const Cohort& cohort,
                             cache::Pictures& pictures) {
@@ -64,6 +83,15 @@ HeldOutExams held_out_exams(const ModelPredictions& main, const Cohort& cohort,
   }
   add_pictures(held_out, exams, pictures);
   return held_out;
+}
+
+}  // namespace
+
+void show_held_out(const ModelPredictions& main, const Cohort& cohort, cache::Pictures& pictures,
+                   RunReport& report) {
+  report.held_out = held_out_exams(main, cohort, pictures);
+  report.picture_note = pictures.note(
+      "those of example exams and of the largest errors, some right answers between,");
 }
 
 }  // namespace coldframe::temporal

@@ -6,9 +6,10 @@
 
 namespace coldframe::temporal {
 
-// Those of the first repeat and the first target that have a label, with pictures of the largest
-// errors first. Empty where targets are of frames or times.
-HeldOutExams held_out_exams(const ModelPredictions& main, const Cohort& cohort,
-                            cache::Pictures& pictures);
+// Sets `held_out` and `picture_note`: exams of the first repeat and the first target that have a
+// label, with pictures of the largest errors first and of a sample of right answers between them.
+// None where targets are of frames or times.
+void show_held_out(const ModelPredictions& main, const Cohort& cohort, cache::Pictures& pictures,
+                   RunReport& report);
 
 }  // namespace coldframe::temporal

@@ -1,0 +1,13 @@
+// Pictures of points as PNG files.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace coldframe::html {
+
+// The bytes of a PNG file. `rgb`: [height, width, 3].
+std::string png_picture(std::span<const std::uint8_t> rgb, std::size_t width);
+
+}  // namespace coldframe::html

@@ -1,0 +1,206 @@
+"""predict --maps equals captum's integrated gradients on timm's ViT and examples/temporal_model.py, adds up to --explain,
+and finds the patch that carries the label."""
+import json
+import pathlib
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import timm
+import torch
+from captum.attr import IntegratedGradients
+from PIL import Image
+
+sys.path += [str(pathlib.Path(__file__).resolve().parents[1])]
+import safetensors.torch  # noqa: E402
+from training_support import coldframe, quick  # noqa: E402
+from tuning_support import BLOCKS, PATCH, SIDE, cut_cache, extract, tiny_vit, train  # noqa: E402
+
+import temporal_model  # noqa: E402
+
+torch.set_num_threads(1)
+GRID, FRAMES, LATE = SIDE // PATCH, 3, BLOCKS * 2 // 3
+PIXELS = ["--image-size", SIDE, "--mean", 0.5, "--std", 0.5, "--pool", "mean"]
+
+
+def marked_exams(folder, count=48, seed=0):
+    """Grey frames with a bright patch anywhere; where the label is 1, one patch of one frame is checked. Returns the
+    manifest and that patch of each exam: (frame, row, column)."""
+    random, rows, marks = np.random.default_rng(seed), ["exam,path,patient,label"], {}
+    checks = np.kron([[1, -1] * 4, [-1, 1] * 4] * 4, np.ones((2, 2)))
+    folder.mkdir()
+    for number in range(count):
+        pixels = 120 + random.normal(0, 6, (FRAMES, SIDE, SIDE))
+        places = random.permutation(GRID * GRID)[:2]
+        slot = random.integers(FRAMES)
+        for place, patch in zip(places, [np.full((PATCH, PATCH), 60), 90 * checks]):
+            y, x = PATCH * (place // GRID), PATCH * (place % GRID)
+            if place == places[0] or number % 2:
+                pixels[slot, y:y + PATCH, x:x + PATCH] += patch
+        marks[f"exam-{number}"] = (slot, places[1] // GRID, places[1] % GRID)
+        for t in range(FRAMES):
+            Image.fromarray(np.repeat(pixels[t].clip(0, 255).astype(np.uint8)[..., None], 3, -1)).save(folder / f"{number}-{t}.png")
+            rows.append(f"exam-{number},{number}-{t}.png,patient-{number},{number % 2}")
+    (folder / "exams.csv").write_text("\n".join(rows) + "\n")
+    return folder / "exams.csv", marks
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """A run of two fits on a cache of pixels, its maps, and its contributions."""
+    folder = tmp_path_factory.mktemp("maps")
+    exams, marks = marked_exams(folder / "exams")
+    weights = tiny_vit(folder / "vit.safetensors")
+    cache = extract(exams, folder / "pixels.cache", "--weights", weights, *PIXELS, "--cut", 0, "--store", "float32", "--precision", "fp32")
+    done = coldframe("train", "--cache", cache, "--target", "label", "--out", folder / "run", *quick("--folds", 2, "--epochs", 60))
+    assert done.returncode == 0, done.stderr
+    done = coldframe("predict", "--run", folder / "run", "--cache", cache, "--weights", weights, "--out", folder / "p.csv",
+                     "--explain", folder / "frames.csv", "--maps", folder / "maps", "--json")
+    assert done.returncode == 0, done.stderr
+    return {"folder": folder, "weights": weights, "cache": cache, "marks": marks, "said": json.loads(done.stdout)["maps"],
+            "frames": pd.read_csv(folder / "frames.csv"), "predictions": pd.read_csv(folder / "p.csv").set_index("exam")}
+
+
+def table(study, number, maps="maps"):
+    [folder] = (study["folder"] / maps).glob(f"*-exam-{number}")
+    return pd.read_csv(folder / "patches.csv"), folder
+
+
+def test_maps_add_up_to_the_frames_contributions(study):
+    assert study["said"]["block"] == LATE and study["said"]["largest_gap"] <= study["said"]["tolerance"]
+    for number in range(0, 48, 5):
+        patches, _ = table(study, number)
+        assert len(patches) == FRAMES * (GRID * GRID + 1)
+        frames = study["frames"][study["frames"].exam == f"exam-{number}"]
+        np.testing.assert_allclose(patches.groupby("frame").contribution.sum(), frames.contribution, atol=1e-9)
+
+
+class Twin:
+    """What the run computes, in other people's code: timm's ViT, and the run's own files read by a PyTorch module."""
+
+    def __init__(self, study):
+        self.vit = timm.create_model("vit_tiny_patch16_224", img_size=SIDE, num_classes=0, depth=BLOCKS).eval()
+        self.vit.load_state_dict(safetensors.torch.load_file(study["weights"]))
+        self.models = [temporal_model.load(path) for path in sorted((study["folder"] / "run" / "models").glob("*.safetensors"))]
+
+    def entering(self, images):
+        tokens = self.vit.norm_pre(self.vit._pos_embed(self.vit.patch_embed(images)))
+        return self.vit.blocks[:LATE](tokens)
+
+    def features(self, tokens):
+        return self.vit.norm(self.vit.blocks[LATE:](tokens))[:, 1:].mean(1)
+
+    def gradients(self, features):
+        """Mean gradient of P(1) on the way from the training's mean feature, averaged over the models."""
+        total = 0
+        places, weights = np.polynomial.legendre.leggauss(64)
+        for model, card in self.models:
+            base = model.feature_mean.expand_as(features)
+            for place, weight in zip((places + 1) / 2, weights / 2):
+                way = (base + place * (features - base)).detach()[None].requires_grad_()
+                logits = model(way, torch.tensor([len(features)]), None) / card["targets"][0]["temperature"]
+                total = total + weight * torch.autograd.grad(logits.softmax(1)[0, 1], way)[0][0] / len(self.models)
+        return total.float()
+
+
+def test_maps_equal_captums(study):
+    twin = Twin(study)
+    for number in (1, 4, 9):
+        patches, _ = table(study, number)
+        pixels = np.stack([np.asarray(Image.open(study["folder"] / "exams" / f"{number}-{t}.png")) for t in range(FRAMES)])
+        with torch.no_grad():
+            tokens = twin.entering(torch.tensor(pixels).permute(0, 3, 1, 2).float() / 127.5 - 1)
+            features = twin.features(tokens)
+        gradients = twin.gradients(features)
+        base = tokens.clone()
+        base[:, 1:] = tokens[:, 1:].mean(1, keepdim=True)
+        for t in range(FRAMES):
+            added = IntegratedGradients(lambda x: twin.features(x) @ gradients[t]).attribute(
+                tokens[t:t + 1], base[t:t + 1], n_steps=64, method="gausslegendre")[0].sum(1).detach()
+            ours = patches[(patches.frame == t) & patches.row.notna()].contribution.to_numpy()
+            assert abs(ours).max() > 1e-4, "contributions must be there for this to mean anything"
+            np.testing.assert_allclose(ours, added[1:], rtol=0, atol=2e-4)
+
+
+def test_the_marked_patch_stands_out(study):
+    """The pointing game (Zhang et al. 2016) where the exam is rightly called 1."""
+    right, hits = 0, 0
+    for number in range(1, 48, 2):
+        if study["predictions"].p_1[f"exam-{number}"] <= 0.5:
+            continue
+        patches, _ = table(study, number)
+        top = patches[patches.row.notna()].nlargest(1, "contribution").iloc[0]
+        right, hits = right + 1, hits + ((top.frame, top.row, top.column) == study["marks"][f"exam-{number}"])
+    assert right >= 20 and hits >= 0.95 * right
+
+
+def test_pictures_are_the_frames_and_what_stands_out(study):
+    patches, folder = table(study, 1)
+    slot, row, column = study["marks"]["exam-1"]
+    drawn = np.asarray(Image.open(folder / f"{slot:03}.png")).astype(int)
+    assert drawn.shape == (SIDE, SIDE, 3)
+    part = drawn[PATCH * row:PATCH * (row + 1), PATCH * column:PATCH * (column + 1)]
+    assert (part[..., 0] - part[..., 2]).mean() > 40, "what adds is red"
+    value = patches[patches.row.notna() & (patches.frame == slot)].contribution.to_numpy().reshape(GRID, GRID)
+    quiet_row, quiet_column = np.unravel_index(abs(value).argmin(), value.shape)
+    y, x = PATCH * quiet_row + PATCH // 2, PATCH * quiet_column + PATCH // 2
+    source = np.asarray(Image.open(study["folder"] / "exams" / f"1-{slot}.png")).astype(int)
+    assert abs(drawn[y, x] - source[y, x]).max() < 60
+
+
+def test_a_bundle_maps_raw_frames_alike(study):
+    done = coldframe("bundle", "make", study["folder"] / "run", "--weights", study["weights"], "--out", study["folder"] / "model.bundle")
+    assert done.returncode == 0, done.stderr
+    done = coldframe("predict", "--bundle", study["folder"] / "model.bundle", "--input", study["folder"] / "exams" / "exams.csv",
+                     "--out", study["folder"] / "q.csv", "--maps", study["folder"] / "raw", "--device", "cpu", "--precision", "fp32")
+    assert done.returncode == 0, done.stderr
+    for number in (1, 6):
+        one, _ = table(study, number)
+        other, folder = table(study, number, "raw")
+        np.testing.assert_allclose(one.contribution, other.contribution, atol=1e-3)
+        assert (folder / "000.png").exists()
+
+
+def test_tuned_models_map_through_their_own_vits(study, tmp_path):
+    cache = cut_cache(study["folder"] / "exams" / "exams.csv", study["weights"], tmp_path / "cut.cache", LATE)
+    train(cache, tmp_path / "run", "--tune", study["weights"], "--folds", 2)
+    done = coldframe("predict", "--run", tmp_path / "run", "--cache", cache, "--out", tmp_path / "p.csv",
+                     "--explain", tmp_path / "frames.csv", "--maps", tmp_path / "maps")
+    assert done.returncode == 0, done.stderr
+    frames = pd.read_csv(tmp_path / "frames.csv")
+    patches, folder = table({"folder": tmp_path}, 3)
+    np.testing.assert_allclose(patches.groupby("frame").contribution.sum(), frames[frames.exam == "exam-3"].contribution, atol=1e-9)
+    assert Image.open(folder / "002.png").size == (SIDE, SIDE)  # over white: the cut holds tokens
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--maps", "OUT/m"], "needs the weights"),
+    (["--weights", "w"], "is for --maps"),
+    (["--maps", "OUT/taken", "--weights", "VIT"], "taken"),
+])
+def test_refusals(study, tmp_path, words, said):
+    (tmp_path / "taken").mkdir()
+    words = [w.replace("OUT", str(tmp_path)).replace("VIT", str(study["weights"])) for w in words]
+    done = coldframe("predict", "--run", study["folder"] / "run", "--cache", study["cache"], "--out", tmp_path / "p.csv", *words)
+    assert done.returncode == 2 and said in done.stderr
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_overwrite_keeps_what_is_no_map(study, tmp_path):
+    words = ["predict", "--run", study["folder"] / "run", "--cache", study["cache"], "--out", tmp_path / "p.csv", "--weights", study["weights"],
+             "--maps", tmp_path / "maps", "--overwrite"]
+    (tmp_path / "maps").mkdir()
+    (tmp_path / "maps" / "notes.txt").write_text("mine")
+    done = coldframe(*words)
+    assert done.returncode == 2 and "notes.txt" in done.stderr
+    (tmp_path / "maps" / "notes.txt").unlink()
+    assert coldframe(*words).returncode == 0 and len(list((tmp_path / "maps").iterdir())) == 48
+
+
+def test_a_cache_without_a_cut_is_refused(study, tmp_path):
+    cache = extract(study["folder"] / "exams" / "exams.csv", tmp_path / "plain.cache", "--weights", study["weights"], *PIXELS,
+                    "--store", "float32", "--precision", "fp32")
+    done = coldframe("predict", "--run", study["folder"] / "run", "--cache", cache, "--out", tmp_path / "p.csv",
+                     "--maps", tmp_path / "maps", "--weights", study["weights"])
+    assert done.returncode == 2 and "--cut 0" in done.stderr

@@ -1,0 +1,46 @@
+// What each patch of a frame adds to a number that a ViT's features make: integrated gradients on
+// the tokens that enter a late block. On the way's start every patch is the frame's mean patch, and
+// the prefix tokens are as they are: what they say by then, no patch adds.
+#pragma once
+
+#include <cstdint>
+
+#include "common/torch/tensor.h"
+#include "extract/vit/positions.h"
+#include "train_temporal/tune/chain.h"
+#include "train_temporal/tune/tuned_source.h"
+
+namespace coldframe::temporal {
+
+struct PatchContributions {
+  torch::Tensor patches;   // [n, rows, columns] float64
+  double largest_gap = 0;  // of any frame: |Σ patches − what they explain|
+};
+
+class LateBlocks {
+ public:
+  // The source must live on.
+  LateBlocks(const tune::TunedSource& source, const torch::Device& device);
+
+  std::int64_t block() const { return block_; }  // whose input is looked at, counted from 0
+  const vit::Grid& grid() const { return grid_; }
+
+  // `rows`: n frames as the cut stores them. `weights` [n, F]: a frame's number is the sum of its
+  // features with these. `tolerance`: points are added until no gap is larger.
+  PatchContributions explain(const torch::Tensor& rows, const torch::Tensor& weights,
+                             double tolerance) const;
+
+ private:
+  struct Way;
+  torch::Tensor entering(const torch::Tensor& row) const;
+  torch::Tensor number(torch::Tensor tokens, const torch::Tensor& weights) const;
+  torch::Tensor integrate(const Way& way, std::size_t points) const;
+
+  const tune::TunedSource& source_;
+  torch::Device device_;
+  std::int64_t block_;
+  vit::Grid grid_;
+  tune::Chain early_, late_;  // from the cut; from the block
+};
+
+}  // namespace coldframe::temporal
