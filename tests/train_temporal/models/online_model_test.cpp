@@ -104,7 +104,7 @@ TEST_P(EveryOnlineModel, EqualsTheWholeSequenceAtEveryPrefix) {
 TEST(OnlineModel, EqualsSummariesOfTheWholeSequenceAtEveryPrefix) {
   const Dataset dataset = sequence();
   ModelConfig config = testing::small_config(dataset, "summary");
-  config.classes = kFamilies;
+  config.outputs = kFamilies;
   const auto model = std::dynamic_pointer_cast<SummaryModel>(make_model(config, 3));
   const torch::NoGradGuard no_grad;
   model->family.copy_(torch::arange(kFamilies));
