@@ -78,7 +78,7 @@ def test_a_mount_that_goes_and_comes_back(job, tmp_path):
     do("(" + " ".join(f"{name}='{value}'" for name, value in variables.items()) + " " +
        " ".join(f"'{word}'" for word in words) + f" 2>{said}; code=$?; touch {ended}; exit $code) &")
     wait_for(lambda: (tmp_path / "trace").exists())
-    do(f"umount {mount} && rm {hold}")
+    do(f"umount --lazy {mount} && rm {hold}")
     wait_for(lambda: said.exists() and "it is tried again" in said.read_text())
     do(f"mount --bind {store} {mount}; wait $!; exit $?")
     shell.wait(60)
