@@ -22,12 +22,25 @@ enum class Comparison { kBetter, kEqual, kUndecided, kWorse };
 
 // Fits differ by chance beyond that among patients, and a verdict makes several claims at once: of
 // noise, claims by 95 % intervals were wrong once in thirty times. They take intervals of 99 %.
-// Both are false where there is no interval, of which the bounds are not numbers.
-bool is_above(const Estimate& estimate, double bound) {
-  return estimate.claim_low > bound;
+// Both are false where there is no interval, of which the bounds are not numbers. `wider`: how many
+// times as far as those the bounds are.
+bool is_above(const Estimate& estimate, double bound, double wider = 1) {
+  const double value = estimate.value.value;
+  return value - wider * (value - estimate.claim_low) > bound;
 }
-bool is_below(const Estimate& estimate, double bound) {
-  return estimate.claim_high < bound;
+bool is_below(const Estimate& estimate, double bound, double wider = 1) {
+  const double value = estimate.value.value;
+  return value + wider * (estimate.claim_high - value) < bound;
+}
+
+// Intervals are of the fits as they are. Whether fits like these find anything is another matter:
+// folds share their training exams, so that a pattern of noise helps or harms several of them. A
+// mean over K folds then has a variance of 1/K + 1/(K − 1) of a fold's, and not of 1/K (Nadeau and
+// Bengio 2003, Inference for the generalization error, section 3).
+double wider_for_folds(const RunReport& report) {
+  const auto folds = static_cast<double>(
+      std::ranges::count(report.models.front().folds, std::size_t{0}, &FoldScores::repeat));
+  return folds > 1 ? std::sqrt(1 + folds / (folds - 1)) : 1;
 }
 
 // A difference that is certainly too small to matter is none, whatever its sign.
@@ -63,7 +76,7 @@ std::string filled(std::string_view sentence, const Words& words) {
 // The main model's figure, where it is defined.
 struct Standing {
   Estimate estimate;
-  double chance = 0;
+  double chance = 0, wider = 1;     // wider_for_folds()
   bool across_folds = false;        // ranks_across_folds()
   const Estimate* ranks = nullptr;  // ranks_above_chance()
 };
@@ -77,19 +90,20 @@ struct StandingRow {
 constexpr StandingRow kStandings[] = {
     {[](const Standing& s) { return !s.estimate.low.defined(); },
      " Without an interval, nothing can be said of what it has learnt."},
-    {[](const Standing& s) { return is_above(s.estimate, s.chance); }, ""},
+    {[](const Standing& s) { return is_above(s.estimate, s.chance, s.wider); }, ""},
     {[](const Standing& s) { return s.ranks != nullptr; },
      " Its R² shows nothing, but its predictions rank the exams (Spearman {ranks}): it has learnt "
      "something, and is far off where numbers are extreme."},
-    {[](const Standing& s) { return is_below(s.estimate, s.chance) && s.across_folds; },
+    {[](const Standing& s) { return is_below(s.estimate, s.chance, s.wider) && s.across_folds; },
      " That is below {chance}, where folds ranked together put noise as well: nothing shows that "
      "it has learnt anything, so its controls cannot tell what carries the result."},
-    {[](const Standing& s) { return is_below(s.estimate, s.chance); },
+    {[](const Standing& s) { return is_below(s.estimate, s.chance, s.wider); },
      " That is worse than chance ({chance})."},
     {[](const Standing& s) {
        return s.estimate.low.value > s.chance || s.estimate.high.value < s.chance;
      },
-     " At 99 % its interval includes {chance}: that is too weak for its controls to tell what "
+     " At 99 % its interval{wider} includes {chance}: that is too weak for its controls to tell "
+     "what "
      "carries the result."},
     {[](const Standing&) { return true; },
      " The interval includes {chance}: nothing shows that it has learnt anything, so its controls "
@@ -100,7 +114,9 @@ constexpr StandingRow kStandings[] = {
 const Estimate* ranks_above_chance(const RunReport& report) {
   if (report.scale != Scale::kNumber) return nullptr;
   const MetricSummary* ranks = find_metric(report.models.front(), Metric::kSpearman);
-  return ranks != nullptr && is_above(ranks->primary(), 0) ? &ranks->primary() : nullptr;
+  return ranks != nullptr && is_above(ranks->primary(), 0, wider_for_folds(report))
+             ? &ranks->primary()
+             : nullptr;
 }
 
 std::string on_patients(const RunReport& report) {
@@ -136,7 +152,8 @@ std::string about_the_model(const RunReport& report) {
     return concat("The ", main_name(report), " of ", model.name,
                   " is undefined: no held-out part has ", words.undefined, ".");
   const Standing standing{figure->primary(), chance_level(main_metric(report.scale)),
-                          ranks_across_folds(model, *figure), ranks_above_chance(report)};
+                          wider_for_folds(report), ranks_across_folds(model, *figure),
+                          ranks_above_chance(report)};
   const auto row = std::ranges::find_if(
       kStandings, [&](const StandingRow& each) { return each.holds(standing); });
   return concat(
@@ -144,11 +161,12 @@ std::string about_the_model(const RunReport& report) {
       " of ", interval_text(standing.estimate), " (", origin_text(model, *figure), ").",
       caution(report),
       filled(row->says, {{"chance", concat(standing.chance)},
+                         {"wider", standing.wider > 1 ? ", wider as folds share exams," : ""},
                          {"ranks", standing.ranks ? interval_text(*standing.ranks) : ""}}));
 }
 
 bool is_better_than_chance(const RunReport& report, const Estimate& figure) {
-  return is_above(figure, chance_level(main_metric(report.scale)));
+  return is_above(figure, chance_level(main_metric(report.scale)), wider_for_folds(report));
 }
 
 // False where the main model may be no better than chance, or where nothing bounds its figure.
