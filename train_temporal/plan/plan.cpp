@@ -265,12 +265,15 @@ std::int64_t most_exams(const Query& query, const Row& row, std::uint64_t memory
     larger.exams = exams;
     Way way = row.way;
     const std::int64_t frames = larger.all_frames();
-    if (way.chunk >= query.all_frames()) way.chunk = frames;
-    way.chunk = std::min(way.chunk, frames);
-    if (way.strategy == Strategy::kOptimal)  // its budget grows with the frames
+    if (way.kept * way.chunk >= query.all_frames()) way.kept = frames;  // all chunks
+    if (way.chunk >= query.all_frames()) {
+      way.chunk = frames;
+      // An optimal schedule's budget grows with the frames.
       way.budget = static_cast<std::uint64_t>(double(way.budget) * double(frames) /
                                               double(query.all_frames()) * 1.01) +
                    (16 << 20);
+    }
+    way.chunk = std::min(way.chunk, frames);
     return row_of(larger, row.trained, vit, way).bytes.total() <= memory;
   };
   std::int64_t low = 0, high = 1;

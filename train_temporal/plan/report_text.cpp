@@ -53,8 +53,10 @@ void write_text(const Plan& plan, bool all, std::ostream& out) {
     write_table(card_table(plan), out);
   } else {
     write_table(overview_table(plan), out);
-    out << "\n";
-    write_table(share_table(plan), out);
+    if (!plan.answer) {
+      out << "\n";
+      write_table(share_table(plan), out);
+    }
   }
   if (const std::string note = chunk_note(plan); !note.empty()) out << "\n" << note << "\n";
   if (!all) out << "--all: every way, and what fits on a card\n";

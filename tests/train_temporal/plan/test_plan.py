@@ -90,7 +90,7 @@ def test_the_answer_is_that_of_the_table(memory, code):
     answer = json.loads(coldframe(*words, "--json").stdout)["answer"]
     assert answer["fits"] == (code == 0)
     assert re.match(r"(Yes|Yes, by another schedule|No): end to end at 16 × 20 frames", done.stdout)
-    assert len(done.stdout.splitlines()) <= 30
+    assert len(done.stdout.splitlines()) <= 25
     limit = answer["memory"]
     for number, change in enumerate(answer["changes"]):
         assert change["way"]["bytes"]["peak"] <= limit
