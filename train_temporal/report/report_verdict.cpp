@@ -103,8 +103,7 @@ constexpr StandingRow kStandings[] = {
        return s.estimate.low.value > s.chance || s.estimate.high.value < s.chance;
      },
      " At 99 % its interval{wider} includes {chance}: that is too weak for its controls to tell "
-     "what "
-     "carries the result."},
+     "what carries the result."},
     {[](const Standing&) { return true; },
      " The interval includes {chance}: nothing shows that it has learnt anything, so its controls "
      "cannot tell what carries the result."}};
