@@ -256,7 +256,6 @@ void Trainer::run_epoch() {
 FitRecord Trainer::finish() {
   optimizer_.parameters().copy_(best_parameters_);
   FitRecord result;
-  result.weights = state_dict(*model_);
   result.seed = task_.seed;
   if (vit_) result.tuned = state_dict(vit_->trainable());
   result.history = history_;
@@ -266,6 +265,7 @@ FitRecord Trainer::finish() {
   result.test_logits = predict(task_.split.test);
   if (objective_.couples()) result.train_logits = predict(task_.split.train);
   result.pieces = pieces_;
+  result.weights = state_dict(*model_);  // last: predictions take memory of their own
   return result;
 }
 
