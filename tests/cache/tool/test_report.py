@@ -68,7 +68,7 @@ def test_the_exams_frames_and_neighbours(made):
     assert f"Cosine of 6 frames: {(rows @ rows.T).min():.3f} to 1" in of_exam
     assert of_exam.count("<path class=\"cell\"") <= 16
     drawn = sum(path.count("z") for path in re.findall(r"class=\"cell\"[^>]* d=\"([^\"]*)\"", of_exam))
-    assert drawn == FRAMES * FRAMES
+    assert drawn == FRAMES * FRAMES + 16, "and the bar that says what colours mean"
     means = centred_means(values)
     means /= np.linalg.norm(means, axis=1, keepdims=True)
     cosines = means @ means[7]
@@ -167,7 +167,7 @@ def test_frames_stand_above_their_columns(pictured):
         widths = [float(width) for width in re.findall(r"width:([\d.]+)%", strip)]
         assert len(widths) == 6 and sum(widths) == pytest.approx(100, abs=0.01)
         left, right = (float(margin) for margin in re.search(r"margin:0 ([\d.]+)% 0 ([\d.]+)%", strip).groups()[::-1])
-        assert (100 - left - right) / 6 == pytest.approx(100 * 88 / 582, abs=0.01), "as wide as a column of the matrix"
+        assert (100 - left - right) / 6 == pytest.approx(100 * 88 / 626, abs=0.01), "as wide as a column of the matrix"
     without = report(path, "--without-thumbnails")
     assert Page(without).pictures == [] and "whoever gets it" not in without
 
