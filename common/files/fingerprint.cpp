@@ -99,6 +99,15 @@ Xxh3Stream::Xxh3Stream() : state_(std::make_unique<State>()) {
   XXH3_128bits_reset(state_->hash.get());
 }
 
+Xxh3Stream::Xxh3Stream(const Xxh3Stream& other) : Xxh3Stream() {
+  *this = other;
+}
+
+Xxh3Stream& Xxh3Stream::operator=(const Xxh3Stream& other) {
+  XXH3_copyState(state_->hash.get(), other.state_->hash.get());
+  return *this;
+}
+
 Xxh3Stream::~Xxh3Stream() = default;
 
 void Xxh3Stream::update(std::span<const std::byte> bytes) {

@@ -23,6 +23,8 @@ std::array<std::byte, 16> xxh3_128(
 class Xxh3Stream {
  public:
   Xxh3Stream();
+  Xxh3Stream(const Xxh3Stream& other);  // goes on from where that one is
+  Xxh3Stream& operator=(const Xxh3Stream& other);
   ~Xxh3Stream();
   void update(std::span<const std::byte> bytes);
   std::array<std::byte, 16> digest() const;

@@ -142,8 +142,7 @@ void write_explanations(Ensemble& ensemble, const Dataset& dataset,
   if (!maps) return;
   outcome.mapped_block = maps->writer.block();
   outcome.map_gap = maps->writer.largest_gap();
-  publish(maps->folder, without_trailing_slash(options.maps), existing_for(options.overwrite),
-          require_maps);
+  publish(maps->folder, options.maps, existing_for(options.overwrite), require_maps);
 }
 
 void warn_of_use(Predictor& applied, const cache::CacheReader& cache,
@@ -191,9 +190,10 @@ Outcome predict(Predictor& applied, const cache::CacheReader& cache, const Apply
   if (const std::string warning = warn_of_unlike(outcome.unlike); !warning.empty())
     log_warning(warning);
   add_unlike(predictions, outcome.unlike);
-  write_file_atomically(options.out, to_csv(predictions), existing_for(options.overwrite));
   if (!options.explain.empty() || maps)
     write_explanations(ensemble, dataset, predictions, options, maps ? &*maps : nullptr, outcome);
+  // Last, so that whoever stops the explanations can run the same command again.
+  write_file_atomically(options.out, to_csv(predictions), existing_for(options.overwrite));
   if (outcome.left_out > 0)
     log_warning(concat(plural(outcome.left_out, "exam"), " without any readable frame left out"));
   return outcome;

@@ -122,12 +122,14 @@ torch::Tensor MapWriter::patches_of(const ExplainedExam& exam, const torch::Tens
   if (vits_.size() == 1 && !gradients.empty()) gradients = {torch::stack(gradients).sum(0)};
   const vit::Grid& grid = vits_.front()->blocks.grid();
   torch::Tensor sum = torch::zeros({rows.size(0), grid.rows, grid.columns}, torch::kFloat64);
+  const double tolerance = kCompleteness * exam.unit / static_cast<double>(gradients.size());
+  double gap = 0;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const PatchContributions one =
-        vits_[i]->blocks.explain(rows, gradients[i], kCompleteness * exam.unit);
+    const PatchContributions one = vits_[i]->blocks.explain(rows, gradients[i], tolerance);
     sum += one.patches;
-    largest_gap_ = std::max(largest_gap_, one.largest_gap / exam.unit);
+    gap += one.largest_gap;
   }
+  largest_gap_ = std::max(largest_gap_, gap / exam.unit);
   return sum;
 }
 

@@ -8,6 +8,7 @@
 #include "train_temporal/models/registry.h"
 
 namespace coldframe::temporal {
+
 std::optional<std::string> needs_whole_sequence(const ModelConfig& config) {
   if (config.bidirectional) return "it reads frames in both directions";
   if (const char* why = config.architecture->needs_whole_sequence) return why;

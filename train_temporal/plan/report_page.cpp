@@ -67,7 +67,7 @@ std::string over_the_step(const Plan& plan, const Trained& trained, const tune::
   return html::line_chart(chart);
 }
 
-// Tells what each step holds until its way back, in each strategy's first pass.
+// Tells what each step holds until its way back by what is kept, and the peak at it by schedule.
 std::string by_layer(const tune::ChainShape& shape, const tune::ChunkCost& cost) {
   const std::vector<std::string> names = tune::step_names(shape);
   std::vector<std::vector<std::string>> rows;

@@ -9,6 +9,7 @@
 #include "train_temporal/tune/trained_parameters.h"
 
 namespace coldframe::tune {
+
 Chain::Chain(vit::VisionTransformer model, vit::FeatureOptions features, std::int64_t cut,
              torch::Tensor levels, double drop_path)
     : model_(std::move(model)),

@@ -19,8 +19,8 @@ class RecomputePlanner {
   RecomputePlanner(Task task, std::uint64_t budget, std::optional<Strategy> strategy)
       : task_(std::move(task)), budget_(budget), strategy_(strategy) {}
 
-  // The fastest way of a step of so many frames; said when it is another than before. SystemError
-  // when none fits.
+  // The fastest way of a step of so many frames; the first one is said. SystemError when none
+  // fits.
   const Way& choose(std::int64_t frames);
   const Way& current() const { return current_; }
   std::uint64_t predicted_bytes(std::int64_t frames) const;

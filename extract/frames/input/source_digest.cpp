@@ -4,6 +4,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/source_stamp.h"
+#include "common/text/text.h"
 
 namespace coldframe::frames {
 namespace {
@@ -41,9 +42,11 @@ void SourceDigest::turn_to(const std::filesystem::path& path) {
 }
 
 void SourceDigest::begin(const InputFile& file) {
-  if (begun_ && file.size() != size_) throw DataError("it changed while it was read");
+  if (begun_ && file.size() != size_)
+    throw DataError(concat("'", file.path().string(), "' changed while it was read"));
   if (begun_) return;
   begun_ = true;
+  before_ = digest_;
   size_ = file.size();
   add_size(size_, digest_);
 }
@@ -87,6 +90,7 @@ void SourceDigest::complete() {
     begin(file);
     read_until(file, size_);
   } catch (const DataError& error) {
+    if (begun_) digest_ = before_;  // a file counts whole, or as one that cannot be read
     add_size(kUnreadableSize, digest_);
     faults_.emplace(files_[at_], error.what());
   }

@@ -50,7 +50,7 @@ class SourceDigest {
   bool begun_ = false;                                   // its size is in the digest, and so are
   std::uint64_t size_ = 0, done_ = 0;                    // so many of its bytes
   std::map<std::filesystem::path, std::string> faults_;  // of files that cannot be read
-  Xxh3Stream digest_;
+  Xxh3Stream digest_, before_;                           // `before_`: without the file at hand
 };
 
 inline std::string source_digest(const ExamSpec& exam) {

@@ -188,7 +188,9 @@ bool Operations::ends_in_gelu(const Activated& activated, const Product& product
 torch::Tensor Operations::compute(const Activated& activated) {
   const Product* const product = pending<Product>(activated.x);
   if (product && ends_in_gelu(activated, *product)) return multiply(*product, End::kBiasAndGelu);
-  const torch::Tensor x = product ? multiply(*product, End::kNothing) : operand(activated.x);
+  // The kernel's rows lie one behind the other; parts of a wider product do not.
+  const torch::Tensor x =
+      product ? multiply(*product, End::kNothing) : operand(activated.x).contiguous();
   const torch::Tensor bias = product ? product->bias : torch::Tensor();
   const std::int64_t width = x.size(-1) / (activated.gated ? 2 : 1);
   const auto function = function_of(activated.function);

@@ -102,6 +102,15 @@ TEST(SourceDigest, CountsAFileThatIsGoneUnlessItWasRead) {
   EXPECT_THROW(strict.finish({second}), DataError);
 }
 
+TEST(SourceDigest, CountsAFileThatGoesWhileItIsReadAsOneThatIsGone) {
+  DigestedFiles files;
+  const std::filesystem::path first = files.exam.items[0].path;
+  SourceDigest digest(files.exam);
+  EXPECT_EQ(files.file(0, digest).head().size(), 4096u);
+  std::filesystem::remove(first);
+  EXPECT_EQ(digest.finish(), SourceDigest(files.exam, {first}, Lack::kUnreadable).finish());
+}
+
 TEST(SourceFile, IsOpenedOnceForAllWhoHoldIt) {
   DigestedFiles files;
   const SourceFile file(files.exam.items[2].path), copy = file;

@@ -146,12 +146,12 @@ inline std::vector<SmallModel> models_of_other_blocks(const Architecture& base) 
   scaling.block = BlockKind::kParallelScaling;
   scaling.qk_norm = scaling.layer_scale = true;
   scaling.qkv_bias = false;
+  Architecture biased = scaling;
+  biased.qkv_bias = true;
   difference.differential = true;
-  return {{"post_norm", behind, 16},
-          {"parallel_things", things, 16},
-          {"parallel_scaling", scaling, 16},
-          {"differential", difference, 16},
-          {"wide", wide, 8}};
+  return {{"post_norm", behind, 16},         {"parallel_things", things, 16},
+          {"parallel_scaling", scaling, 16}, {"parallel_scaling_with_bias", biased, 16},
+          {"differential", difference, 16},  {"wide", wide, 8}};
 }
 
 }  // namespace coldframe::vit

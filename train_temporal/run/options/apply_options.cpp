@@ -3,6 +3,7 @@
 
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
+#include "common/files/publish.h"
 #include "common/text/text.h"
 #include "train_temporal/run/options/named_files.h"
 #include "train_temporal/run/options/shared_rows.h"
@@ -187,6 +188,7 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   rows.require("out");
   if (options.maps.empty()) rows.refuse({"weights"}, "is for --maps");
   if (!options.bundle.empty()) rows.refuse({"weights"}, "is for --run: a bundle has its own");
+  options.maps = without_trailing_slash(options.maps);
   check_named_files(options, /*out_is_folder=*/!options.watch.empty());
   return true;
 }
