@@ -163,7 +163,7 @@ def timm_gradients(model, names):
     return {name: gradients[name] for name in names}
 
 
-@pytest.mark.parametrize("ways", [{}, {"strategy": "cheap", "chunk": 2}], ids=["at once", "in chunks"])
+@pytest.mark.parametrize("ways", [{}, {"strategy": "optimal", "chunk": 2}], ids=["at once", "in chunks"])
 def test_a_step_is_that_of_timm_and_pytorch(twin, ways):
     result = twin.drive("step", **ways) if ways else twin.whole
     loss, features, head = twin.stepped
