@@ -13,7 +13,7 @@ namespace coldframe::cache {
 
 // Bytes of JPEG in a page where nobody says how many.
 inline constexpr std::uint64_t kMostPictureBytes = 4u << 20;
-// Frames of one exam that a page shows, so that a long one leaves room for others.
+// A page shows at most this many frames of an exam, so that a long exam leaves room for others.
 inline constexpr std::size_t kMostFramesShown = 32;
 
 // Hands out the thumbnails of exam after exam, until they would be too many for a page.
@@ -24,11 +24,11 @@ class Pictures {
 
   // One for each of `frames`; empty when the exam has none, or they do not fit any more.
   std::vector<html::Picture> of(std::size_t exam, const std::vector<std::size_t>& frames);
-  // Of the frames that are there, evenly spaced where they are many.
+  // The frames that are there; of many, evenly spaced ones.
   std::vector<html::Picture> of(std::size_t exam);
 
   bool wanted() const { return most_ > 0; }
-  // Several exams did not fit: it is not worth it to try more.
+  // After several exams that did not fit, more are not tried.
   bool is_full() const { return left_out_ >= kTried; }
   // A paragraph on what is in the page. `first`: whose pictures, where not all fit.
   std::string note(std::string_view first) const;

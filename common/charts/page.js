@@ -197,7 +197,7 @@ class Card {
     this.tables = tables;
     this.box = element('aside', { class: 'card', hidden: true });
     document.body.append(this.box);
-    // The table's names are the way there by keyboard: a drawing has thousands of points.
+    // A keyboard reaches exams through the table's names: a drawing has thousands of points.
     for (const each of document.querySelectorAll('svg a')) each.tabIndex = -1;
     addEventListener('hashchange', () => this.open());
     addEventListener('keydown', (event) => { if (event.key === 'Escape') this.close(); });

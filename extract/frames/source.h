@@ -70,7 +70,7 @@ class Source {
   virtual bool holds_floats() const { return false; }
 };
 
-// A file that keeps to itself; whatever goes wrong with it names it: "clip 'a.gif': …".
+// A source that is one file. Its errors name the file: "clip 'a.gif': …".
 class FileSource : public Source {
  protected:
   FileSource(const char* called, const SourceFile& file)
@@ -99,8 +99,8 @@ struct SourceKind {
   const char* name;      // "image", "video"
   const char* contents;  // for messages: the formats that it reads
   bool is_clip = true;   // in a folder, each file is an exam; else files of one folder form one
-  // What such files' names end with, in small letters: those that promise a file of this kind, and
-  // those that may mean something else.
+  // The endings of such files' names, in small letters: first those that only this kind has, then
+  // those that other files have, too.
   const char* suffixes = "";
   const char* other_suffixes = "";
   bool (*detect)(const SourceFile& file);  // by its head and its name, if they suffice

@@ -23,10 +23,10 @@ class SourceFile {
   const std::filesystem::path& path() const { return path_; }
   std::string_view head() const;  // the first 4 KiB at most
 
-  // All who hold it at one time share one open file. DataError, here and when it is read, without
-  // the file's name.
+  // Everyone who holds it shares one open file. DataError, here and when it is read, without the
+  // file's name.
   std::shared_ptr<const ByteSource> open() const;
-  // The same for who looks at it first: reads the head too, and DataError names the file.
+  // The same, and reads the head; its DataError names the file.
   std::shared_ptr<const ByteSource> hold() const;
   std::string content(std::uint64_t limit) const;  // DataError where it has more bytes
   SourceFile beside(std::filesystem::path path) const { return SourceFile(path, digest_); }

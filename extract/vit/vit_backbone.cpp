@@ -130,8 +130,8 @@ class VitBackbone : public Backbone {
   }
 
  private:
-  // Checks the engine before the job, on its stream. What strays may be the engine as well as its
-  // precision, so that neither is used then.
+  // Checks the engine before the job, on the job's stream. If features stray, the engine or the
+  // precision may be the cause, so neither is used.
   void begin_on_gpu() {
     const c10::impl::VirtualGuardImpl streams(device_.type());
     streams.synchronizeDevice(device_.index());  // the weights are there

@@ -21,8 +21,8 @@ struct ExplainedExam {
   Contributions values = {};              // averaged over the models, as the output is
   double largest_gap = 0;  // of any model; of a regression in standard deviations of its labels
   bool keep_gradients = false;
-  // If they are kept: of each model, by a frame's features, on the scale of `values`, to which they
-  // add up over the models; [frames, D].
+  // If they are kept: each model's gradient by the frames' features, [frames, D]. Over the models
+  // they add up to the scale of `values`.
   std::vector<torch::Tensor> gradients = {};
   double unit = 0;  // of a number the mean standard deviation of its labels, else 1
 };

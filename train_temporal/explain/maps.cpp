@@ -8,7 +8,6 @@
 #include "common/files/csv.h"
 #include "common/files/exam_files.h"
 #include "common/text/text.h"
-#include "train_temporal/data/feature_stream.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -16,14 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTableFile = "patches.csv";
-
-// The rows of the exam's present frames, as the cut stores them.
-torch::Tensor cut_rows(const Dataset& dataset, std::size_t exam) {
-  FeatureStream stream(dataset, RowKind::kCut);
-  stream.plan({{exam}});
-  stream.next();
-  return stream.window().features;
-}
 
 // `map` [rows, columns] from -1 to 1, over the frame's pixels [H, W, 3], or over white. What adds
 // is red, what takes away blue, the more the stronger.
@@ -98,7 +89,7 @@ void check_maps(const cache::CacheReader& cache, std::span<const TrainedModel> m
 
 MapWriter::MapWriter(fs::path folder, std::span<const TrainedModel> models, const Dataset& dataset,
                      const fs::path& weights)
-    : folder_(std::move(folder)), models_(models), dataset_(dataset) {
+    : folder_(std::move(folder)), models_(models), dataset_(dataset), cut_(dataset, RowKind::kCut) {
   fs::create_directory(folder_);
   const std::int64_t cut = dataset.cache->cut()->block;
   for (const TrainedModel& one : models) {
@@ -135,7 +126,9 @@ torch::Tensor MapWriter::patches_of(const ExplainedExam& exam, const torch::Tens
 
 void MapWriter::add(std::size_t place, std::span<const ExplainedExam> targets) {
   const cache::ExamInfo& info = dataset_.cache->exams()[targets.front().exam];
-  const torch::Tensor rows = cut_rows(dataset_, targets.front().exam);
+  cut_.plan({{targets.front().exam}});
+  cut_.next();
+  const torch::Tensor rows = cut_.window().features;
   const bool pixels = dataset_.cache->cut()->is_pixels();
   const fs::path folder = folder_ / exam_folder_name(place, info.id);
   fs::create_directory(folder);

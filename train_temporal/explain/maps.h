@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "train_temporal/data/feature_stream.h"
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/explain/patch_contributions.h"
 
@@ -28,7 +29,7 @@ class MapWriter {
   void add(std::size_t place, std::span<const ExplainedExam> targets);
 
   std::int64_t block() const;
-  // Of any frame, in units of what is explained (of a number in standard deviations).
+  // The largest of any frame, in units of what is explained (for a number, standard deviations).
   double largest_gap() const { return largest_gap_; }
 
  private:
@@ -38,6 +39,7 @@ class MapWriter {
   std::filesystem::path folder_;
   std::span<const TrainedModel> models_;
   const Dataset& dataset_;
+  FeatureStream cut_;                       // the rows of present frames, as the cut stores them
   std::vector<std::unique_ptr<Vit>> vits_;  // one, or of each tuned model its own
   double largest_gap_ = 0;
 };

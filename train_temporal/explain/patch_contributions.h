@@ -1,6 +1,6 @@
 // What each patch of a frame adds to a number that a ViT's features make: integrated gradients on
-// the tokens that enter a late block. On the way's start every patch is the frame's mean patch, and
-// the prefix tokens are as they are: what they say by then, no patch adds.
+// the tokens that enter a late block. They begin where every patch is the frame's mean patch. The
+// prefix tokens stay as they are: what they hold is no patch's.
 #pragma once
 
 #include <cstdint>

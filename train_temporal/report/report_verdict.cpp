@@ -22,8 +22,8 @@ enum class Comparison { kBetter, kEqual, kUndecided, kWorse };
 
 // Fits differ by chance beyond that among patients, and a verdict makes several claims at once: of
 // noise, claims by 95 % intervals were wrong once in thirty times. They take intervals of 99 %.
-// Both are false where there is no interval, of which the bounds are not numbers. `wider`: how many
-// times as far as those the bounds are.
+// Both are false without an interval, whose bounds are NaN. `wider` multiplies the distance from
+// the figure to its bound.
 bool is_above(const Estimate& estimate, double bound, double wider = 1) {
   const double value = estimate.value.value;
   return value - wider * (value - estimate.claim_low) > bound;

@@ -59,7 +59,7 @@ class TaskKind {
   const char* const name;
   const Scale scale;
 
-  // With so many classes this is another task: of two classes each is the other's rest.
+  // The task with so many classes: with two classes, multi-class becomes binary.
   virtual Task of_classes(std::size_t) const { return task; }
   // A column's values are classes, and at most so many; else numbers.
   virtual bool names_classes() const { return false; }

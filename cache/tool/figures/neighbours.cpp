@@ -111,8 +111,8 @@ void keep_nearest(std::vector<Neighbour>& nearest, Neighbour found) {
   if (nearest.size() > kNeighbours) nearest.pop_back();
 }
 
-// Takes the mean of the rows away, in which none counts with more than a few times their median
-// length: an exam of enormous features would move it, and all others would look alike.
+// Subtracts the rows' mean. Longer rows count with a few times the median length: one exam of
+// enormous features would move the mean, and all others would look alike.
 void centre_robustly(Matrix& rows) {
   constexpr double kMostLength = 4;  // times the median
   std::vector<double> lengths, sums(rows.columns);

@@ -54,7 +54,7 @@ void OddityFinder::measure(const Measure& measure, const std::vector<double>& va
   const double usual = median(known);
   const auto others = static_cast<std::size_t>(
       std::ranges::count_if(known, [&](double value) { return value != usual; }));
-  // Where most exams have one value, such as 0, the others are judged among themselves.
+  // If most exams share one value, such as 0, the others are compared with each other.
   if (2 * others < known.size() && others >= kLeastExams) {
     std::vector<double> rest = values;
     std::ranges::replace(rest, usual, std::nan(""));

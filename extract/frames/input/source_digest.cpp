@@ -21,7 +21,7 @@ std::vector<std::filesystem::path> distinct_files(const ExamSpec& exam) {
   return files;
 }
 
-// Sizes come first, so that files cannot flow into each other.
+// The size before each file's content keeps "ab", "c" and "a", "bc" apart.
 void add_size(std::uint64_t size, Xxh3Stream& digest) {
   digest.update(std::as_bytes(std::span(&size, 1)));
 }
@@ -71,8 +71,8 @@ void SourceDigest::follow(const InputFile& file, std::uint64_t offset,
   if (at_ == files_.size() || file.path() != files_[at_]) return;
   const std::uint64_t end = offset + bytes.size();
   if (end <= done_) return;
-  // What was left out is read here, such as a header that was read before the file's turn, unless
-  // it is longer than what came: readers look at places far apart.
+  // A short gap is read here, such as a header that was read before the file's turn. A gap longer
+  // than `bytes` waits for complete(): readers look at places far apart.
   if (offset > done_ && offset - done_ > bytes.size()) return;
   begin(file);
   if (offset > done_) read_until(file, offset);

@@ -19,7 +19,7 @@ namespace coldframe::frames {
 // no longer be read, or can be again.
 std::string source_stamp(const ExamSpec& exam);
 
-// How a file is counted that is not there.
+// What the digest holds in place of a file that is not there.
 enum class Lack { kEmpty, kUnreadable };
 
 // The XXH3-128 over the content of an exam's files. It follows whoever reads them in the exam's
@@ -27,7 +27,7 @@ enum class Lack { kEmpty, kUnreadable };
 class SourceDigest {
  public:
   explicit SourceDigest(const ExamSpec& exam) : SourceDigest(exam, {}, Lack::kUnreadable) {}
-  // As it was while some of the files were empty, or could not be read.
+  // The digest from when the files of `lacking` were empty, or could not be read.
   SourceDigest(const ExamSpec& exam, std::set<std::filesystem::path> lacking, Lack lack);
 
   // The next file to be read; those before it are completed.

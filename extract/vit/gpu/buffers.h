@@ -7,8 +7,8 @@
 
 namespace coldframe::vit::gpu {
 
-// Tensors whose memory is taken again once nobody refers to it, so that each pass of a shape finds
-// what the first one left. All work on it is of one stream.
+// Hands out tensors, and their memory again once nobody refers to it, so that later passes of a
+// shape allocate nothing. All work on it runs on one stream.
 class Buffers {
  public:
   explicit Buffers(const torch::Device& device) : device_(device) {}

@@ -31,7 +31,7 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
   chosen.image_size = options.image_size.height;
   if (precision != Precision::kFp32) {
     chosen.attentions = {cudnn_attention};
-    // Where the check can take it back.
+    // Only where a check follows, which can take it back.
     chosen.gelu_in_product = options.check.images.defined();
     // Later sums may exceed float16's range where the checked ones do not.
     if (chosen.gelu_in_product && precision == Precision::kBf16) chosen.residual = chosen.type;
