@@ -22,25 +22,30 @@ enum class Comparison { kBetter, kEqual, kUndecided, kWorse };
 
 // Fits differ by chance beyond that among patients, and a verdict makes several claims at once: of
 // noise, claims by 95 % intervals were wrong once in thirty times. They take intervals of 99 %.
-// Both are false without an interval, whose bounds are NaN. `wider` multiplies the distance from
-// the figure to its bound.
-bool is_above(const Estimate& estimate, double bound, double wider = 1) {
-  const double value = estimate.value.value;
-  return value - wider * (value - estimate.claim_low) > bound;
+// Both are false without an interval, whose bounds are NaN.
+bool is_above(const Estimate& estimate, double bound) {
+  return estimate.claim_low > bound;
 }
-bool is_below(const Estimate& estimate, double bound, double wider = 1) {
-  const double value = estimate.value.value;
-  return value + wider * (estimate.claim_high - value) < bound;
+bool is_below(const Estimate& estimate, double bound) {
+  return estimate.claim_high < bound;
 }
 
 // Intervals are of the fits as they are. Whether fits like these find anything is another matter:
 // folds share their training exams, so that a pattern of noise helps or harms several of them. A
 // mean over K folds then has a variance of 1/K + 1/(K − 1) of a fold's, and not of 1/K (Nadeau and
-// Bengio 2003, Inference for the generalization error, section 3).
-double wider_for_folds(const RunReport& report) {
+// Bengio 2003, Inference for the generalization error, section 3). Half the interval's width
+// stands for the error; near a figure's limit the side towards chance is longer, and says of the
+// figure, not of chance.
+bool is_beyond_folds(const RunReport& report, const Estimate& estimate, double chance) {
   const auto folds = static_cast<double>(
       std::ranges::count(report.models.front().folds, std::size_t{0}, &FoldScores::repeat));
-  return folds > 1 ? std::sqrt(1 + folds / (folds - 1)) : 1;
+  const double wider = folds > 1 ? std::sqrt(1 + folds / (folds - 1)) : 0;
+  return std::abs(estimate.value.value - chance) >
+         wider * (estimate.claim_high - estimate.claim_low) / 2;
+}
+
+bool is_surely_above(const RunReport& report, const Estimate& estimate, double chance) {
+  return is_above(estimate, chance) && is_beyond_folds(report, estimate, chance);
 }
 
 // A difference that is certainly too small to matter is none, whatever its sign.
@@ -76,7 +81,8 @@ std::string filled(std::string_view sentence, const Words& words) {
 // The main model's figure, where it is defined.
 struct Standing {
   Estimate estimate;
-  double chance = 0, wider = 1;     // wider_for_folds()
+  double chance = 0;
+  bool beyond_folds = true;         // is_beyond_folds()
   bool across_folds = false;        // ranks_across_folds()
   const Estimate* ranks = nullptr;  // ranks_above_chance()
 };
@@ -90,14 +96,16 @@ struct StandingRow {
 constexpr StandingRow kStandings[] = {
     {[](const Standing& s) { return !s.estimate.low.defined(); },
      " Without an interval, nothing can be said of what it has learnt."},
-    {[](const Standing& s) { return is_above(s.estimate, s.chance, s.wider); }, ""},
+    {[](const Standing& s) { return s.beyond_folds && is_above(s.estimate, s.chance); }, ""},
     {[](const Standing& s) { return s.ranks != nullptr; },
      " Its R² shows nothing, but its predictions rank the exams (Spearman {ranks}): it has learnt "
      "something, and is far off where numbers are extreme."},
-    {[](const Standing& s) { return is_below(s.estimate, s.chance, s.wider) && s.across_folds; },
+    {[](const Standing& s) {
+       return s.beyond_folds && is_below(s.estimate, s.chance) && s.across_folds;
+     },
      " That is below {chance}, where folds ranked together put noise as well: nothing shows that "
      "it has learnt anything, so its controls cannot tell what carries the result."},
-    {[](const Standing& s) { return is_below(s.estimate, s.chance, s.wider); },
+    {[](const Standing& s) { return s.beyond_folds && is_below(s.estimate, s.chance); },
      " That is worse than chance ({chance})."},
     {[](const Standing& s) {
        return s.estimate.low.value > s.chance || s.estimate.high.value < s.chance;
@@ -113,9 +121,8 @@ constexpr StandingRow kStandings[] = {
 const Estimate* ranks_above_chance(const RunReport& report) {
   if (report.scale != Scale::kNumber) return nullptr;
   const MetricSummary* ranks = find_metric(report.models.front(), Metric::kSpearman);
-  return ranks != nullptr && is_above(ranks->primary(), 0, wider_for_folds(report))
-             ? &ranks->primary()
-             : nullptr;
+  return ranks != nullptr && is_surely_above(report, ranks->primary(), 0) ? &ranks->primary()
+                                                                          : nullptr;
 }
 
 std::string on_patients(const RunReport& report) {
@@ -150,9 +157,10 @@ std::string about_the_model(const RunReport& report) {
   if (figure == nullptr || !figure->primary().value.defined())
     return concat("The ", main_name(report), " of ", model.name,
                   " is undefined: no held-out part has ", words.undefined, ".");
-  const Standing standing{figure->primary(), chance_level(main_metric(report.scale)),
-                          wider_for_folds(report), ranks_across_folds(model, *figure),
-                          ranks_above_chance(report)};
+  const double chance = chance_level(main_metric(report.scale));
+  const Standing standing{figure->primary(), chance,
+                          is_beyond_folds(report, figure->primary(), chance),
+                          ranks_across_folds(model, *figure), ranks_above_chance(report)};
   const auto row = std::ranges::find_if(
       kStandings, [&](const StandingRow& each) { return each.holds(standing); });
   return concat(
@@ -160,12 +168,12 @@ std::string about_the_model(const RunReport& report) {
       " of ", interval_text(standing.estimate), " (", origin_text(model, *figure), ").",
       caution(report),
       filled(row->says, {{"chance", concat(standing.chance)},
-                         {"wider", standing.wider > 1 ? ", wider as folds share exams," : ""},
+                         {"wider", standing.beyond_folds ? "" : ", wider as folds share exams,"},
                          {"ranks", standing.ranks ? interval_text(*standing.ranks) : ""}}));
 }
 
 bool is_better_than_chance(const RunReport& report, const Estimate& figure) {
-  return is_above(figure, chance_level(main_metric(report.scale)), wider_for_folds(report));
+  return is_surely_above(report, figure, chance_level(main_metric(report.scale)));
 }
 
 // False where the main model may be no better than chance, or where nothing bounds its figure.

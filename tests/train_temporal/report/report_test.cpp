@@ -190,22 +190,25 @@ TEST(Verdict, ClaimsNothingWorseThanChanceBy95Percent) {
   Estimate& figure = report.models[0].summary[0].mean_over_folds;
   figure = {MetricValue::of(0.4), MetricValue::of(0.32), MetricValue::of(0.49), 0.3, 0.51};
   EXPECT_THAT(verdict(report)[0], AllOf(Not(HasSubstr("worse than chance")), HasSubstr("At 99 %")));
-  figure.claim_high = 0.46;
+  figure.claim_low = 0.34, figure.claim_high = 0.46;
   EXPECT_THAT(verdict(report)[0], HasSubstr("worse than chance"));
 }
 
-// Of five folds the distance from the figure to its bound counts 1.5 times: √(1 + 5 / 4).
+// Of five folds half the interval's width counts 1.5 times: √(1 + 5 / 4).
 TEST(Verdict, KnowsThatFoldsShareTrainingExams) {
   for (const std::size_t folds : {5, 1}) {
     RunReport report = example({model("gru", 1.6, 2, folds)}, {"0", "1"});
     Estimate& figure = report.models[0].summary[0].mean_over_folds;
     figure = {MetricValue::of(0.65), MetricValue::of(0.57), MetricValue::of(0.72), 0.56, 0.74};
     EXPECT_THAT(verdict(report)[0], Not(HasSubstr("too weak")));
-    figure.claim_low = 0.54;
+    figure.claim_low = 0.53;
     EXPECT_EQ(verdict(report)[0].find("wider as folds share exams") != std::string::npos,
               folds == 5);
-    figure = {MetricValue::of(0.35), MetricValue::of(0.28), MetricValue::of(0.43), 0.26, 0.46};
+    figure = {MetricValue::of(0.35), MetricValue::of(0.28), MetricValue::of(0.43), 0.26, 0.47};
     EXPECT_EQ(verdict(report)[0].find("worse than chance") != std::string::npos, folds == 1);
+    // A figure near its limit: the long side of the interval does not count.
+    figure = {MetricValue::of(0.92), MetricValue::of(0.67), MetricValue::of(0.985), 0.55, 0.99};
+    EXPECT_THAT(verdict(report)[0], Not(HasSubstr("too weak")));
   }
 }
 
