@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "common/text/text.h"
+#include "train_temporal/metrics/metric_input.h"
 #include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
@@ -187,10 +188,9 @@ MetricValue segment_f1_at(const MetricInput& in) {
       in, [](const FrameSequence& frames) { return segment_f1(frames, kPercent / 100.0); });
 }
 
-constexpr MetricRow segment_row(Metric metric, std::string_view key, std::string_view title,
+constexpr MetricRow segment_row(std::string_view key, std::string_view title,
                                 MetricValue (*compute)(const MetricInput&)) {
-  return {.metric = metric,
-          .key = key,
+  return {.key = key,
           .title = title,
           .labels = kAllClasses,
           .compute = compute,
@@ -199,9 +199,9 @@ constexpr MetricRow segment_row(Metric metric, std::string_view key, std::string
           .frames_only = true};
 }
 
-constexpr MetricRow relaxed_row(Metric metric, std::string_view key, std::string_view title,
+constexpr MetricRow relaxed_row(std::string_view key, std::string_view title,
                                 MetricValue (*compute)(const MetricInput&)) {
-  MetricRow row = segment_row(metric, key, title, compute);
+  MetricRow row = segment_row(key, title, compute);
   row.relaxed_only = true;
   return row;
 }
@@ -209,24 +209,22 @@ constexpr MetricRow relaxed_row(Metric metric, std::string_view key, std::string
 // F1 of segments and the edit score: Lea et al. 2017, Temporal convolutional networks for action
 // segmentation and detection.
 constexpr MetricRow kFrameMetrics[] = {
-    {.metric = Metric::kJaccard,  // mean over classes
-     .key = "jaccard",
+    {.key = "jaccard",  // mean over classes
      .title = "Jaccard",
      .labels = kAllClasses,
      .compute = mean_over_classes<jaccard_of, right_frames>,
      .shape = Shape::kShare,
      .frames_only = true},
-    segment_row(Metric::kSegmentF1At10, "segment_f1_10", "Segment F1@10", segment_f1_at<10>),
-    segment_row(Metric::kSegmentF1At25, "segment_f1_25", "Segment F1@25", segment_f1_at<25>),
-    segment_row(Metric::kSegmentF1At50, "segment_f1_50", "Segment F1@50", segment_f1_at<50>),
-    segment_row(Metric::kEditScore, "edit_score", "Edit score",
+    segment_row("segment_f1_10", "Segment F1@10", segment_f1_at<10>),
+    segment_row("segment_f1_25", "Segment F1@25", segment_f1_at<25>),
+    segment_row("segment_f1_50", "Segment F1@50", segment_f1_at<50>),
+    segment_row("edit_score", "Edit score",
                 [](const MetricInput& in) { return mean_over_exams(in, edit_score); }),
-    relaxed_row(Metric::kRelaxedAccuracy, "relaxed_accuracy", "Relaxed accuracy", relaxed_accuracy),
-    relaxed_row(Metric::kRelaxedPrecision, "relaxed_precision", "Relaxed precision",
+    relaxed_row("relaxed_accuracy", "Relaxed accuracy", relaxed_accuracy),
+    relaxed_row("relaxed_precision", "Relaxed precision",
                 mean_over_classes<precision_of, relaxed_frames>),
-    relaxed_row(Metric::kRelaxedRecall, "relaxed_recall", "Relaxed recall",
-                mean_over_classes<recall_of, relaxed_frames>),
-    relaxed_row(Metric::kRelaxedJaccard, "relaxed_jaccard", "Relaxed Jaccard",
+    relaxed_row("relaxed_recall", "Relaxed recall", mean_over_classes<recall_of, relaxed_frames>),
+    relaxed_row("relaxed_jaccard", "Relaxed Jaccard",
                 mean_over_classes<jaccard_of, relaxed_frames>),
 };
 

@@ -1,24 +1,23 @@
-// The metrics of all files in one table.
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <map>
-
 #include "train_temporal/metrics/metric_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "common/text/text.h"
+#include "train_temporal/metrics/metric_input.h"
 
 namespace coldframe::temporal {
 namespace {
 
-std::vector<const MetricRow*> all_rows() {
-  std::vector<const MetricRow*> rows;
-  for (const auto part : {class_metrics(), frame_metrics(), number_metrics(), time_metrics()})
-    for (const MetricRow& row : part) rows.push_back(&row);
-  return rows;
-}
-
-const std::vector<const MetricRow*>& table() {
-  static const std::vector<const MetricRow*> rows = all_rows();
-  return rows;
+const std::vector<Metric>& table() {
+  static const std::vector<Metric> all = [] {
+    std::vector<Metric> rows;
+    for (const auto part : {class_metrics(), frame_metrics(), number_metrics(), time_metrics()})
+      for (const MetricRow& row : part) rows.push_back(&row);
+    return rows;
+  }();
+  return all;
 }
 
 unsigned kind_of(Scale scale, std::size_t classes) {
@@ -45,40 +44,27 @@ std::string unusable(const ScoredExams& exams) {
 
 }  // namespace
 
-const MetricRow& row_of(Metric metric) {
-  static const auto by_metric = [] {
-    std::map<Metric, const MetricRow*> rows;
-    for (const MetricRow* row : table()) rows[row->metric] = row;
-    return rows;
-  }();
-  return *by_metric.at(metric);
-}
-
-std::string_view metric_key(Metric metric) {
-  return row_of(metric).key;
-}
-std::string_view metric_title(Metric metric) {
-  return row_of(metric).title;
-}
-double chance_level(Metric metric) {
-  return row_of(metric).chance;
+Metric metric_named(std::string_view key) {
+  const auto found = std::ranges::find(table(), key, &MetricRow::key);
+  if (found == table().end()) throw std::logic_error(concat("no metric is called ", key));
+  return *found;
 }
 
 std::vector<Metric> metrics_for(const ScoredExams& exams) {
   std::vector<Metric> metrics;
-  for (const MetricRow* row : table()) {
-    const bool applies = (row->labels & kind_of(exams.scale, exams.classes)) != 0;
-    if (applies && (exams.per_frame || !row->frames_only) &&
-        (exams.relaxed_frames > 0 || !row->relaxed_only))
-      metrics.push_back(row->metric);
+  for (const Metric each : table()) {
+    const bool applies = (each->labels & kind_of(exams.scale, exams.classes)) != 0;
+    if (applies && (exams.per_frame || !each->frames_only) &&
+        (exams.relaxed_frames > 0 || !each->relaxed_only))
+      metrics.push_back(each);
   }
   return metrics;
 }
 
 std::vector<Metric> metrics_with(bool MetricRow::*flag, Scale scale) {
   std::vector<Metric> metrics;
-  for (const MetricRow* row : table())
-    if (row->*flag && (row->labels & kind_of(scale, 2)) != 0) metrics.push_back(row->metric);
+  for (const Metric each : table())
+    if (each->*flag && (each->labels & kind_of(scale, 2)) != 0) metrics.push_back(each);
   return metrics;
 }
 
@@ -96,7 +82,7 @@ std::vector<MetricValue> compute_metrics(std::span<const Metric> metrics,
   const MetricInput input(exams);
   std::vector<MetricValue> values;
   for (const Metric metric : metrics)
-    values.push_back(why.empty() ? row_of(metric).compute(input) : MetricValue::none(why));
+    values.push_back(why.empty() ? metric->compute(input) : MetricValue::none(why));
   return values;
 }
 

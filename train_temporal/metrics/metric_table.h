@@ -1,5 +1,4 @@
-// All that there is to say about a metric is its row, in the file that computes it. A new one is an
-// enumerator of Metric and a row.
+// A metric is its row, in the file that computes it: a new one touches nothing else.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "train_temporal/metrics/metric_input.h"
 #include "train_temporal/metrics/metrics.h"
 
 namespace coldframe::temporal {
+
+class MetricInput;  // metric_input.h
 
 // The kinds of labels that a metric is of.
 enum LabelKind : unsigned {
@@ -28,6 +28,7 @@ enum class Shape {
   kShare,     // within 0 … 1
   kSigned,    // within −1 … 1
   kPositive,  // above 0
+  kError,     // likewise, of predicted numbers: an interval that reaches 0 bounds nothing
   kBelowOne,  // below 1
   kAnywhere,  // the coefficients of the calibration line
   kNone,      // without an interval
@@ -44,17 +45,17 @@ enum class Units {
 };
 
 struct MetricRow {
-  Metric metric;
-  std::string_view key, title;
-  unsigned labels;  // LabelKind
+  std::string_view key;    // "auroc": in files
+  std::string_view title;  // "AUROC": in reports
+  unsigned labels;         // LabelKind
   MetricValue (*compute)(const MetricInput&);
   Shape shape;
   Units units = Units::kRarestClass;
   std::size_t least_units = 4;           // for an interval
   std::size_t least_in_differences = 0;  // for one of a difference of two models
-  double chance = 0;
-  bool frames_only = false;   // of the frames of a target per frame
-  bool relaxed_only = false;  // where boundaries of segments are relaxed
+  double chance = 0;                     // what a model without skill reaches
+  bool frames_only = false;              // of the frames of a target per frame
+  bool relaxed_only = false;             // where boundaries of segments are relaxed
   // Ranks compare exams of one fold only, whose scores come from one model, and are means over
   // folds. All other metrics are taken from the held-out exams of all folds together, where small
   // folds would bias them, or leave them undefined (Forman and Scholz 2010).
@@ -67,14 +68,26 @@ struct MetricRow {
   bool every_epoch = false;  // shown for the validation part while a model trains
 };
 
+using Metric = const MetricRow*;  // of the table: each has one address
+
 // The rows of one file each.
 std::span<const MetricRow> class_metrics();
 std::span<const MetricRow> frame_metrics();
 std::span<const MetricRow> number_metrics();
 std::span<const MetricRow> time_metrics();
 
-const MetricRow& row_of(Metric metric);
-// The metrics of a scale for which `flag` is set, in the order of reports.
+// By its key, which must be one of the table.
+Metric metric_named(std::string_view key);
+// The metrics of such labels, in the order of reports.
+std::vector<Metric> metrics_for(const ScoredExams& exams);
+// Those of a scale for which `flag` is set, in the order of reports.
 std::vector<Metric> metrics_with(bool MetricRow::*flag, Scale scale);
+// The metric by which models are compared, higher being better.
+Metric main_metric(Scale scale);
+
+// Undefined, with the reason, where a class that it needs has no exam.
+MetricValue compute_metric(Metric metric, const ScoredExams& exams);
+// In the order given; what several of them need is computed once.
+std::vector<MetricValue> compute_metrics(std::span<const Metric> metrics, const ScoredExams& exams);
 
 }  // namespace coldframe::temporal

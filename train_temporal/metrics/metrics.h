@@ -1,12 +1,11 @@
-// Metrics of a classifier or a regression, equal to scikit-learn's and SciPy's. Pure functions over
-// plain vectors. What there is to say about each metric is its row (metric_table.h).
+// What metrics are computed of, and the statistics on their own, equal to scikit-learn's and
+// SciPy's. Pure functions over plain vectors. The metrics themselves are rows (metric_table.h).
 #pragma once
 
 #include <cstddef>
 #include <limits>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace coldframe::temporal {
@@ -61,56 +60,6 @@ struct ScoredExams {
 // Binary: class 1 where its probability ≥ threshold. Many classes: the most probable one (the first
 // of equals); the threshold is not used.
 std::vector<int> decide(std::span<const double> probability, std::size_t classes, double threshold);
-
-enum class Metric {
-  kAuroc,
-  kAuprc,
-  kSensitivity,
-  kSpecificity,
-  kQuadraticKappa,
-  kClassMae,
-  kBalancedAccuracy,
-  kF1,
-  kAccuracy,
-  kKappa,
-  kBrier,
-  kEce,
-  kCalibrationSlope,
-  kCalibrationIntercept,
-  kLogLoss,
-  kJaccard,
-  kSegmentF1At10,
-  kSegmentF1At25,
-  kSegmentF1At50,
-  kEditScore,
-  kRelaxedAccuracy,
-  kRelaxedPrecision,
-  kRelaxedRecall,
-  kRelaxedJaccard,
-  kR2,
-  kMae,
-  kRmse,
-  kPearson,
-  kSpearman,
-  kHarrellC,
-  kUnoC,
-  kTimeAuroc,
-  kIntegratedBrier,
-};
-
-std::string_view metric_key(Metric metric);    // "auroc": in files
-std::string_view metric_title(Metric metric);  // "AUROC": in reports
-double chance_level(Metric metric);            // what a model without skill reaches
-// The metric by which models are compared, higher being better.
-Metric main_metric(Scale scale);
-
-// The metrics of such labels, in the order of reports.
-std::vector<Metric> metrics_for(const ScoredExams& exams);
-
-// Undefined, with the reason, where a class that it needs has no exam.
-MetricValue compute_metric(Metric metric, const ScoredExams& exams);
-// In the order given; what several of them need is computed once.
-std::vector<MetricValue> compute_metrics(std::span<const Metric> metrics, const ScoredExams& exams);
 
 // The two rank statistics on their own. `positive` [N] is 0 or 1; both need exams of each, although
 // the average precision of positives alone could be called 1.

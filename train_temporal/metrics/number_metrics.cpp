@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "common/numbers/quantile.h"
+#include "train_temporal/metrics/metric_input.h"
 #include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
@@ -75,36 +76,31 @@ MetricValue of_numbers(const MetricInput& in) {
 }
 
 constexpr MetricRow kNumberMetrics[] = {
-    {.metric = Metric::kR2,  // 1 − squared errors / squared deviations from the mean
-     .key = "r2",
+    {.key = "r2",  // 1 − squared errors / squared deviations from the mean
      .title = "R²",
      .labels = kNumbers,
      .compute = of_numbers<r_squared>,
      .shape = Shape::kBelowOne,
      .compared = true,
      .every_epoch = true},
-    {.metric = Metric::kMae,
-     .key = "mae",
+    {.key = "mae",
      .title = "MAE",
      .labels = kNumbers,
      .compute = of_numbers<mean_absolute_error>,
-     .shape = Shape::kPositive,
+     .shape = Shape::kError,
      .compared = true,
      .every_epoch = true},
-    {.metric = Metric::kRmse,
-     .key = "rmse",
+    {.key = "rmse",
      .title = "RMSE",
      .labels = kNumbers,
      .compute = of_numbers<root_mean_squared_error>,
-     .shape = Shape::kPositive},
-    {.metric = Metric::kPearson,
-     .key = "pearson",
+     .shape = Shape::kError},
+    {.key = "pearson",
      .title = "Pearson",
      .labels = kNumbers,
      .compute = of_numbers<pearson>,
      .shape = Shape::kSigned},
-    {.metric = Metric::kSpearman,  // equal ones share the mean of their ranks
-     .key = "spearman",
+    {.key = "spearman",  // equal ones share the mean of their ranks
      .title = "Spearman",
      .labels = kNumbers,
      .compute = of_numbers<spearman>,

@@ -28,8 +28,7 @@ void FigureTable::add(const Of& of, const std::string& figure, double value) {
 }
 
 void FigureTable::add(const Of& of, const std::vector<MetricSummary>& summaries) {
-  for (const MetricSummary& one : summaries)
-    add(of, std::string(metric_key(one.metric)), one.primary());
+  for (const MetricSummary& one : summaries) add(of, std::string(one.metric->key), one.primary());
 }
 
 void FigureTable::add(const Of& of, const ShareAt& share) {

@@ -15,7 +15,6 @@
 #include "train_temporal/metrics/clinical/delong.h"
 #include "train_temporal/metrics/intervals/intervals.h"
 #include "train_temporal/metrics/intervals/resample.h"
-#include "train_temporal/metrics/metrics.h"
 #include "train_temporal/metrics/survival/horizons.h"
 #include "train_temporal/metrics/survival/kaplan_meier.h"
 #include "train_temporal/report/questions.h"

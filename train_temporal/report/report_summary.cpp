@@ -71,7 +71,7 @@ Json to_json(const ModelResult& model) {
   if (!model.frame.empty()) json["frame"] = model.frame;
   if (!model.families.empty()) json["families"] = model.families;
   for (const MetricSummary& summary : model.summary) {
-    json["metrics"][std::string(metric_key(summary.metric))] = to_json(summary);
+    json["metrics"][std::string(summary.metric->key)] = to_json(summary);
   }
   if (model.delong) json["delong"] = to_json(*model.delong);
   if (model.delong_difference)
@@ -79,7 +79,7 @@ Json to_json(const ModelResult& model) {
   if (model.difference.empty()) return json;
   Json& differences = json["first_model_minus_this"] = Json::object();
   for (const PairedDifference& difference : model.difference) {
-    differences[std::string(metric_key(difference.metric))] = {
+    differences[std::string(difference.metric->key)] = {
         {"mean_over_folds", to_json(difference.mean_over_folds)},
         {"pooled", to_json(difference.pooled)}};
   }
@@ -161,8 +161,7 @@ std::string summary_text(const RunReport& report) {
       report.questions.aggregate.empty() ? "" : " of " + rows_name(report), ", ", folds_text(main),
       ", ", fixed(100 * report.bootstrap.level, 0), " % intervals by patient\n");
   for (const MetricSummary& summary : main.summary) {
-    text +=
-        concat("  ", padded(metric_title(summary.metric), 22), interval_text(summary.primary()));
+    text += concat("  ", padded(summary.metric->title, 22), interval_text(summary.primary()));
     if (!one_part && summary.by_fold) text += concat("   pooled ", interval_text(summary.pooled));
     if (!one_part && !summary.by_fold) text += "   pooled";
     text += "\n";
@@ -170,7 +169,7 @@ std::string summary_text(const RunReport& report) {
   if (const std::string taken = taken_text(main); !taken.empty()) text += taken + "\n";
   const Metric metric = main_metric(report.scale);
   if (report.models.size() > 1) {
-    text += concat(metric_title(metric),
+    text += concat(metric->title,
                    report.against.empty() ? " of the controls, and " : " of the others, and ",
                    main.name, " ahead by\n");
   }

@@ -58,7 +58,7 @@ Comparison compare(const Estimate& difference) {
 }
 
 std::string main_name(const RunReport& report) {
-  const std::string title(metric_title(main_metric(report.scale)));
+  const std::string title(main_metric(report.scale)->title);
   return words_of(report.scale).lower_case ? lower(title) : title;
 }
 
@@ -120,7 +120,7 @@ constexpr StandingRow kStandings[] = {
 // certainly above 0; null otherwise.
 const Estimate* ranks_above_chance(const RunReport& report) {
   if (report.scale != Scale::kNumber) return nullptr;
-  const MetricSummary* ranks = find_metric(report.models.front(), Metric::kSpearman);
+  const MetricSummary* ranks = find_metric(report.models.front(), metric_named("spearman"));
   return ranks != nullptr && is_surely_above(report, ranks->primary(), 0) ? &ranks->primary()
                                                                           : nullptr;
 }
@@ -157,7 +157,7 @@ std::string about_the_model(const RunReport& report) {
   if (figure == nullptr || !figure->primary().value.defined())
     return concat("The ", main_name(report), " of ", model.name,
                   " is undefined: no held-out part has ", words.undefined, ".");
-  const double chance = chance_level(main_metric(report.scale));
+  const double chance = main_metric(report.scale)->chance;
   const Standing standing{figure->primary(), chance,
                           is_beyond_folds(report, figure->primary(), chance),
                           ranks_across_folds(model, *figure), ranks_above_chance(report)};
@@ -173,7 +173,7 @@ std::string about_the_model(const RunReport& report) {
 }
 
 bool is_better_than_chance(const RunReport& report, const Estimate& figure) {
-  return is_surely_above(report, figure, chance_level(main_metric(report.scale)));
+  return is_surely_above(report, figure, main_metric(report.scale)->chance);
 }
 
 // False where the main model may be no better than chance, or where nothing bounds its figure.

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "common/text/text.h"
-#include "train_temporal/metrics/metric_table.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/scale_words.h"
@@ -52,7 +51,7 @@ void warn_of_undefined_folds(const RunReport& report, std::vector<std::string>& 
     const auto count = figure.per_fold.size() - static_cast<std::size_t>(std::ranges::count_if(
                                                     figure.per_fold, &MetricValue::defined));
     warnings.push_back(concat(count, " of ", figure.per_fold.size(), " folds have no ",
-                              metric_title(figure.metric), where, " (", lacking->undefined,
+                              figure.metric->title, where, " (", lacking->undefined,
                               "): it is the mean over the others"));
   });
 }
@@ -64,7 +63,7 @@ void warn_of_ranks_across_folds(const RunReport& report, std::vector<std::string
   std::vector<std::string> figures;
   visit_figures(report, [&](const MetricSummary& figure, const std::string& where) {
     if (ranks_across_folds(model, figure))
-      figures.push_back(concat(words.rank_article, metric_title(figure.metric), where));
+      figures.push_back(concat(words.rank_article, figure.metric->title, where));
   });
   if (figures.empty()) return;
   warnings.push_back(concat(
@@ -81,10 +80,10 @@ void warn_of_missing_intervals(const RunReport& report, std::vector<std::string>
   std::map<std::string, std::vector<std::string>> figures;
   for (const MetricSummary& summary : report.models.front().summary) {
     const Estimate& estimate = summary.primary();
-    if (row_of(summary.metric).shape == Shape::kNone || !estimate.value.defined() ||
+    if (summary.metric->shape == Shape::kNone || !estimate.value.defined() ||
         estimate.low.defined())
       continue;
-    figures[estimate.low.undefined].emplace_back(metric_title(summary.metric));
+    figures[estimate.low.undefined].emplace_back(summary.metric->title);
   }
   for (const auto& [why, names] : figures) {
     warnings.push_back(concat("no interval for ", join(names, ", "), ": ", why));
@@ -119,7 +118,7 @@ void warn_of_diverged_models(const RunReport& report, std::vector<std::string>& 
 }  // namespace
 
 bool ranks_across_folds(const ModelResult& model, const MetricSummary& figure) {
-  return chance_level(figure.metric) > 0 && figure.primary().value.defined() && !figure.by_fold &&
+  return figure.metric->chance > 0 && figure.primary().value.defined() && !figure.by_fold &&
          model.folds.size() > 1;
 }
 

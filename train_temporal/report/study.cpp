@@ -21,7 +21,7 @@ std::string macro_section(const StudyReport& study) {
   std::vector<std::vector<std::string>> rows;
   for (const ModelResult& model : study.macro) {
     for (const MetricSummary& summary : model.summary) {
-      rows.push_back({model.name, concat("macro ", metric_title(summary.metric)),
+      rows.push_back({model.name, concat("macro ", summary.metric->title),
                       interval_text(summary.mean_over_folds), interval_text(summary.pooled)});
     }
   }
@@ -116,7 +116,7 @@ std::string summary_text(const StudyReport& study) {
   text += macro_heading(study) + "\n";
   for (const ModelResult& model : study.macro) {
     for (const MetricSummary& summary : model.summary) {
-      text += concat("  ", model.name, " macro ", metric_title(summary.metric), " ",
+      text += concat("  ", model.name, " macro ", summary.metric->title, " ",
                      interval_text(summary.mean_over_folds), "\n");
     }
   }

@@ -24,8 +24,7 @@ void add_validation(const Trainer& trainer, std::vector<Scalar>& scalars) {
     for (const Metric metric : metrics_with(&MetricRow::every_epoch, rows.scale)) {
       const MetricValue figure = compute_metric(metric, rows);
       if (!figure.defined()) continue;
-      scalars.push_back(
-          {concat("validation/", of, metric_key(metric)), static_cast<float>(figure.value)});
+      scalars.push_back({concat("validation/", of, metric->key), static_cast<float>(figure.value)});
     }
   }
 }

@@ -53,8 +53,8 @@ Json figures_of(const char* path, double at_least, double prevalence) {
   };
   Estimate sensitivity, specificity;
   for (const MetricSummary& summary : summarize(leave_out_patients(a))) {
-    if (summary.metric == Metric::kSensitivity) sensitivity = summary.pooled;
-    if (summary.metric == Metric::kSpecificity) specificity = summary.pooled;
+    if (summary.metric == metric_named("sensitivity")) sensitivity = summary.pooled;
+    if (summary.metric == metric_named("specificity")) specificity = summary.pooled;
   }
   const auto [ppv, npv] = predictive_values(sensitivity, specificity, prevalence);
   const DecisionCurve curve = decision_curve(pooled_by_repeat(a).front().exams);

@@ -32,7 +32,7 @@ std::vector<FoldScores> fit(std::uint64_t seed, double shift, std::size_t repeat
 }
 
 double auroc_of(const FoldScores& fold) {
-  return compute_metric(Metric::kAuroc, fold.exams).value;
+  return compute_metric(metric_named("auroc"), fold.exams).value;
 }
 
 struct Compared {

@@ -26,7 +26,6 @@
 #include "train_temporal/metrics/calibration.h"
 #include "train_temporal/metrics/intervals/intervals.h"
 #include "train_temporal/metrics/intervals/spread.h"
-#include "train_temporal/metrics/metric_table.h"
 
 namespace {
 
@@ -182,11 +181,10 @@ struct Tally {
 
 // The share of patients, or of pairs, that speak against a figure that is counted in them.
 double share_wrong(Metric metric, double value, double accuracy) {
-  const MetricRow& row = row_of(metric);
-  if (row.labels == kNumbers) return 0;
-  if (row.shape == Shape::kShare) return 1 - value;
-  if (row.shape == Shape::kSigned) return (1 - value) / 2;
-  return row.shape == Shape::kAnywhere ? 1 - accuracy : 0;
+  if (metric->labels == kNumbers) return 0;
+  if (metric->shape == Shape::kShare) return 1 - value;
+  if (metric->shape == Shape::kSigned) return (1 - value) / 2;
+  return metric->shape == Shape::kAnywhere ? 1 - accuracy : 0;
 }
 
 // Of one kind: [metric][size], of the main model's figures and of the differences.
@@ -234,11 +232,11 @@ bool examine(const Kind& kind, std::size_t cohorts, const std::vector<std::size_
   const auto of_other = compute_metrics(metrics, truth.other.front().exams);
   const Coverage coverage = count(kind, cohorts, sizes, of_main, of_other);
   TextRows rows = {heading(kind, sizes)};
-  const double accuracy = compute_metric(Metric::kAccuracy, truth.main.front().exams).value;
+  const double accuracy = compute_metric(metric_named("accuracy"), truth.main.front().exams).value;
   bool fine = true;
   for (std::size_t m = 0; m < metrics.size(); ++m) {
     const double wrong = share_wrong(metrics[m], of_main[m].value, accuracy);
-    std::vector<std::string> row = {std::string(metric_title(metrics[m]))};
+    std::vector<std::string> row = {std::string(metrics[m]->title)};
     const auto add = [&](double value, const std::vector<Tally>& tallies) {
       row.push_back(fixed(value, 3));
       for (const Tally& tally : tallies) {

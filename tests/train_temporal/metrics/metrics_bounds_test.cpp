@@ -30,7 +30,7 @@ TEST(Bounds, OfErrorsReachFurtherUpwardsWhereFewPatientsMakeThem) {
   const auto arms = [](double skewness) {
     Spread spread{0.01, 1e6, 40};
     spread.skewness = skewness;
-    const Bounds bounds = bounds_of(Metric::kLogLoss, 0.5, spread, 0.95);
+    const Bounds bounds = bounds_of(metric_named("log_loss"), 0.5, spread, 0.95);
     return std::pair(0.5 - bounds.low.value, bounds.high.value - 0.5);
   };
   EXPECT_NEAR(arms(0).first, 0.196, 1e-4);
@@ -38,7 +38,7 @@ TEST(Bounds, OfErrorsReachFurtherUpwardsWhereFewPatientsMakeThem) {
   // Hall 1992: 0.1 · 3 / g · (1 − (1 + g (∓1.96 − g / 6))^⅓) with g = 0.3.
   EXPECT_NEAR(arms(0.3).first, 0.16299, 1e-4);
   EXPECT_NEAR(arms(0.3).second, 0.26503, 1e-4);
-  EXPECT_EQ(bounds_of(Metric::kBrier, 0.1, {0.01, 9, 10}, 0.95).low.value, 0.0);
+  EXPECT_EQ(bounds_of(metric_named("brier"), 0.1, {0.01, 9, 10}, 0.95).low.value, 0.0);
 }
 
 // A mean of errors of which few are large: Hall 1992, with a skewness that is greater by 1 than
@@ -67,7 +67,7 @@ TEST(Summarize, TakesErrorsToBeMoreSkewedThanFewPatientsShow) {
     return deviation * 3 / g * (std::cbrt(1 + g * (t - g / 6)) - 1);
   };
   const auto summary = summarize(leave_out_patients(std::vector{fold}));
-  const auto mae = std::ranges::find(summary, Metric::kMae, &MetricSummary::metric);
+  const auto mae = std::ranges::find(summary, metric_named("mae"), &MetricSummary::metric);
   const double t = student_quantile(0.975, n - 1);
   EXPECT_NEAR(mae->pooled.low.value, mean - reach(t), 1e-9);
   EXPECT_NEAR(mae->pooled.high.value, mean - reach(-t), 1e-9);
@@ -79,14 +79,14 @@ TEST(Bounds, OfSharesAreModeratedWhereFewPatientsDecideTheVariance) {
     Spread spread{1e-6, 1e6, 20};
     spread.trials = 40;
     spread.freedom_of_variance = freedom;
-    return bounds_of(Metric::kAuroc, 0.998, spread, 0.95).low.value;
+    return bounds_of(metric_named("auroc"), 0.998, spread, 0.95).low.value;
   };
   EXPECT_NEAR(low(1e9), share_bounds(0.998, {1e-6, 1e6, 20}, 0.95).low.value, 1e-6);
   EXPECT_LT(low(2), 0.97);
   EXPECT_GT(low(2), share_bounds(0.998, {0.998 * 0.002 / 40, 1e6, 20}, 0.95).low.value);
   Spread wide{0.01, 1e6, 20};  // wider than the trials say: as it is
   wide.trials = 40;
-  EXPECT_EQ(bounds_of(Metric::kAuroc, 0.8, wide, 0.95).low.value,
+  EXPECT_EQ(bounds_of(metric_named("auroc"), 0.8, wide, 0.95).low.value,
             share_bounds(0.8, {0.01, 1e6, 20}, 0.95).low.value);
 }
 
@@ -94,7 +94,7 @@ TEST(Bounds, OfSharesAreModeratedWhereFewPatientsDecideTheVariance) {
 // few, and the interval says so.
 TEST(Bounds, OfErrorsOfNumbersNeverReachNone) {
   const Spread few{64, 8, 9};
-  for (const Metric metric : {Metric::kRmse, Metric::kMae}) {
+  for (const Metric metric : {metric_named("rmse"), metric_named("mae")}) {
     const Bounds bounds = bounds_of(metric, 10.5, few, 0.95);
     EXPECT_FALSE(bounds.low.defined());
     EXPECT_NE(bounds.low.undefined.find("a few patients make up most"), std::string::npos);

@@ -10,7 +10,7 @@
 #include "common/text/text.h"
 #include "tests/train_temporal/metrics/driver_json.h"
 #include "train_temporal/metrics/calibration.h"
-#include "train_temporal/metrics/metrics.h"
+#include "train_temporal/metrics/metric_table.h"
 #include "train_temporal/tasks/target.h"
 
 namespace {
@@ -31,7 +31,7 @@ Json figures_of(const ScoredExams& exams) {
   for (std::size_t m = 0; m < metrics.size(); ++m) {
     const MetricValue alone = compute_metric(metrics[m], exams);
     if (alone.undefined != together[m].undefined) throw std::logic_error("figures differ");
-    json[std::string(metric_key(metrics[m]))] = to_json(alone);
+    json[std::string(metrics[m]->key)] = to_json(alone);
   }
   return json;
 }

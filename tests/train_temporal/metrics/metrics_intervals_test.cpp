@@ -54,17 +54,17 @@ TEST(Summarize, GivesMeanOverFoldsAndPooledFigure) {
   double mean = 0;
   ScoredExams all;
   for (const FoldScores& fold : folds) {
-    mean += compute_metric(Metric::kAuroc, fold.exams).value / 5;
+    mean += compute_metric(metric_named("auroc"), fold.exams).value / 5;
     all.probability.insert(all.probability.end(), fold.exams.probability.begin(),
                            fold.exams.probability.end());
     all.label.insert(all.label.end(), fold.exams.label.begin(), fold.exams.label.end());
   }
   EXPECT_NEAR(mean_auroc(summary).value.value, mean, 1e-12);
-  EXPECT_EQ(summary[0].pooled.value.value, compute_metric(Metric::kAuroc, all).value);
+  EXPECT_EQ(summary[0].pooled.value.value, compute_metric(metric_named("auroc"), all).value);
   EXPECT_EQ(summary[0].per_fold.size(), 5u);
   for (const MetricSummary& one : summary) {
     if (!one.pooled.low.defined()) continue;
-    EXPECT_LE(one.pooled.low.value, one.pooled.high.value) << metric_key(one.metric);
+    EXPECT_LE(one.pooled.low.value, one.pooled.high.value) << one.metric->key;
   }
 }
 
@@ -111,7 +111,7 @@ TEST(Summarize, BoundsWhatIsPerfect) {
   for (const MetricSummary& one : few) {
     const Estimate& estimate = one.primary();
     if (!estimate.low.defined()) continue;
-    EXPECT_LT(estimate.low.value, estimate.high.value) << metric_key(one.metric);
+    EXPECT_LT(estimate.low.value, estimate.high.value) << one.metric->key;
   }
   const auto table = leave_out_patients(perfect(8));
   const Estimate same = paired_differences(table, table)[0].mean_over_folds;
@@ -134,16 +134,16 @@ TEST(Summarize, CountsPatientsWithBothClassesForEach) {
   }
   one.exams.decision = decide(one.exams.probability, 2, 0.5);
   for (const MetricSummary& each : summarize(leave_out_patients(std::vector{one}))) {
-    EXPECT_EQ(each.primary().low.defined(), each.metric != Metric::kEce) << metric_key(each.metric);
+    EXPECT_EQ(each.primary().low.defined(), each.metric != metric_named("ece")) << each.metric->key;
   }
 }
 
 TEST(Summarize, TakesAllButRanksFromAllFoldsTogether) {
   for (const MetricSummary& one : summarize(leave_out_patients(cohort(60, 5, 1.0, 3)))) {
-    const bool ranks = one.metric == Metric::kAuroc || one.metric == Metric::kAuprc;
-    EXPECT_EQ(one.by_fold, ranks) << metric_key(one.metric);
-    EXPECT_EQ(one.mean_over_folds.value.defined(), ranks) << metric_key(one.metric);
-    EXPECT_TRUE(one.pooled.value.defined()) << metric_key(one.metric);
+    const bool ranks = one.metric == metric_named("auroc") || one.metric == metric_named("auprc");
+    EXPECT_EQ(one.by_fold, ranks) << one.metric->key;
+    EXPECT_EQ(one.mean_over_folds.value.defined(), ranks) << one.metric->key;
+    EXPECT_TRUE(one.pooled.value.defined()) << one.metric->key;
   }
 }
 
@@ -165,7 +165,8 @@ TEST(Summarize, TakesRanksFromAllFoldsWhereNoneHasThem) {
   }
   const auto left = summarize(leave_out_patients(folds));
   EXPECT_FALSE(left[0].by_fold);
-  EXPECT_EQ(left[0].primary().value.value, compute_metric(Metric::kAuroc, alone[0].exams).value);
+  EXPECT_EQ(left[0].primary().value.value,
+            compute_metric(metric_named("auroc"), alone[0].exams).value);
   EXPECT_TRUE(left[0].primary().low.defined());
 }
 
@@ -207,12 +208,12 @@ TEST(Summarize, PutsTheIntervalAroundEveryFigureAndNoneAroundTheEce) {
   const auto summary = summarize(leave_out_patients(cohort(60, 5, 1.5, 1)));
   for (const MetricSummary& one : summary) {
     const Estimate& estimate = one.primary();
-    if (one.metric == Metric::kEce) {
+    if (one.metric == metric_named("ece")) {
       EXPECT_EQ(estimate.low.undefined, "binning biases it upwards");
       continue;
     }
-    EXPECT_LT(estimate.low.value, estimate.value.value) << metric_key(one.metric);
-    EXPECT_GT(estimate.high.value, estimate.value.value) << metric_key(one.metric);
+    EXPECT_LT(estimate.low.value, estimate.value.value) << one.metric->key;
+    EXPECT_GT(estimate.high.value, estimate.value.value) << one.metric->key;
   }
 }
 
@@ -235,9 +236,10 @@ TEST(Summarize, BoundsFiguresOfAllPatientsWhereAClassIsRare) {
     folds[0].exams.label[i] = folds[0].patient[i] < 2;
   }
   for (const MetricSummary& one : summarize(leave_out_patients(folds))) {
-    const std::set<Metric> of_all = {Metric::kAccuracy, Metric::kKappa, Metric::kBrier,
-                                     Metric::kLogLoss, Metric::kSpecificity};
-    EXPECT_EQ(one.primary().low.defined(), of_all.contains(one.metric)) << metric_key(one.metric);
+    const std::set<Metric> of_all = {metric_named("accuracy"), metric_named("kappa"),
+                                     metric_named("brier"), metric_named("log_loss"),
+                                     metric_named("specificity")};
+    EXPECT_EQ(one.primary().low.defined(), of_all.contains(one.metric)) << one.metric->key;
   }
 }
 
@@ -248,9 +250,9 @@ TEST(Summarize, ClaimsByAnIntervalOf99Percent) {
   for (std::size_t m = 0; m < usual.size(); ++m) {
     const Estimate &one = usual[m].primary(), &other = strict[m].primary();
     if (!one.low.defined()) continue;
-    EXPECT_EQ(one.claim_low, other.low.value) << metric_key(usual[m].metric);
-    EXPECT_EQ(one.claim_high, other.high.value) << metric_key(usual[m].metric);
-    EXPECT_LT(one.claim_low, one.low.value) << metric_key(usual[m].metric);
+    EXPECT_EQ(one.claim_low, other.low.value) << usual[m].metric->key;
+    EXPECT_EQ(one.claim_high, other.high.value) << usual[m].metric->key;
+    EXPECT_LT(one.claim_low, one.low.value) << usual[m].metric->key;
   }
 }
 
@@ -264,9 +266,9 @@ TEST(PairedDifferences, OfModelsThatAreAlikeByChanceHaveAWidth) {
   const auto differences = paired_differences(leave_out_patients(a), leave_out_patients(b));
   for (const PairedDifference& one : differences) {
     const Estimate& estimate = one.primary();
-    if (estimate.value.value != 0 || one.metric == Metric::kEce) continue;
-    EXPECT_LT(estimate.low.value, 0.0) << metric_key(one.metric);
-    EXPECT_GT(estimate.high.value, 0.0) << metric_key(one.metric);
+    if (estimate.value.value != 0 || one.metric == metric_named("ece")) continue;
+    EXPECT_LT(estimate.low.value, 0.0) << one.metric->key;
+    EXPECT_GT(estimate.high.value, 0.0) << one.metric->key;
   }
 }
 
@@ -321,7 +323,7 @@ TEST(PairedDifferences, AreZeroForEqualModelsAndTightForSimilarOnes) {
   const auto table = leave_out_patients(a);
   for (const PairedDifference& difference : paired_differences(table, table)) {
     EXPECT_EQ(difference.primary().value.value, 0.0);
-    if (difference.metric == Metric::kEce) continue;
+    if (difference.metric == metric_named("ece")) continue;
     EXPECT_EQ(difference.primary().low.value, 0.0);
     EXPECT_EQ(difference.primary().high.value, 0.0);
   }

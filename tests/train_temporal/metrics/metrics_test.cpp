@@ -1,4 +1,4 @@
-#include "train_temporal/metrics/metrics.h"
+#include "train_temporal/metrics/metric_table.h"
 
 #include <gtest/gtest.h>
 
@@ -59,39 +59,43 @@ struct Undefined {
 TEST(Metrics, SayWhyTheyAreUndefined) {
   const double nan = std::nan("");
   const Undefined cases[] = {
-      {"empty", {}, {}, Metric::kAccuracy, "no exams"},
-      {"only negatives", {0.2, 0.7}, {0, 0}, Metric::kAuroc, "no positive exam"},
-      {"only positives", {0.2, 0.7}, {1, 1}, Metric::kAuroc, "no negative exam"},
-      {"AUPRC of positives alone", {0.2, 0.7}, {1, 1}, Metric::kAuprc, "no negative exam"},
-      {"AUPRC without positives", {0.2, 0.7}, {0, 0}, Metric::kAuprc, "no positive exam"},
-      {"sensitivity", {0.2, 0.7}, {0, 0}, Metric::kSensitivity, "no positive exam"},
-      {"specificity", {0.2, 0.7}, {1, 1}, Metric::kSpecificity, "no negative exam"},
-      {"balanced accuracy", {0.2, 0.7}, {1, 1}, Metric::kBalancedAccuracy, "no negative exam"},
-      {"F1", {0.2, 0.3}, {0, 0}, Metric::kF1, "a class that no exam has and none was given"},
+      {"empty", {}, {}, metric_named("accuracy"), "no exams"},
+      {"only negatives", {0.2, 0.7}, {0, 0}, metric_named("auroc"), "no positive exam"},
+      {"only positives", {0.2, 0.7}, {1, 1}, metric_named("auroc"), "no negative exam"},
+      {"AUPRC of positives alone", {0.2, 0.7}, {1, 1}, metric_named("auprc"), "no negative exam"},
+      {"AUPRC without positives", {0.2, 0.7}, {0, 0}, metric_named("auprc"), "no positive exam"},
+      {"sensitivity", {0.2, 0.7}, {0, 0}, metric_named("sensitivity"), "no positive exam"},
+      {"specificity", {0.2, 0.7}, {1, 1}, metric_named("specificity"), "no negative exam"},
+      {"balanced accuracy",
+       {0.2, 0.7},
+       {1, 1},
+       metric_named("balanced_accuracy"),
+       "no negative exam"},
+      {"F1", {0.2, 0.3}, {0, 0}, metric_named("f1"), "a class that no exam has and none was given"},
       {"kappa",
        {0.2, 0.3},
        {0, 0},
-       Metric::kQuadraticKappa,
+       metric_named("quadratic_kappa"),
        "one class only, in labels and decisions"},
       {"separated",
        {0.2, 0.3, 0.8},
        {0, 0, 1},
-       Metric::kCalibrationSlope,
+       metric_named("calibration_slope"),
        "the scores separate the classes"},
       {"touching",
        {0.2, 0.3, 0.3},
        {0, 0, 1},
-       Metric::kCalibrationIntercept,
+       metric_named("calibration_intercept"),
        "the scores separate the classes"},
       {"not a number",
        {0.2, nan},
        {0, 1},
-       Metric::kAuroc,
+       metric_named("auroc"),
        "a predicted probability is not a number"},
       {"not a number",
        {nan, nan},
        {0, 1},
-       Metric::kLogLoss,
+       metric_named("log_loss"),
        "a predicted probability is not a number"},
   };
   for (const Undefined& one : cases) {
@@ -108,10 +112,10 @@ TEST(Metrics, AreUndefinedWhereNumbersDifferByNothingThatCanBeSquared) {
 
 TEST(Metrics, NameTheClassThatIsAbsentFromManyClasses) {
   ScoredExams exams{3, {0.5, 0.3, 0.2, 0.1, 0.8, 0.1}, {0, 1}, {0, 1}};
-  EXPECT_EQ(compute_metric(Metric::kAuroc, exams).undefined, "no exam of class number 2");
-  EXPECT_EQ(compute_metric(Metric::kBalancedAccuracy, exams).undefined,
+  EXPECT_EQ(compute_metric(metric_named("auroc"), exams).undefined, "no exam of class number 2");
+  EXPECT_EQ(compute_metric(metric_named("balanced_accuracy"), exams).undefined,
             "no exam of class number 2");
-  EXPECT_EQ(compute_metric(Metric::kAccuracy, exams).value, 1.0);
+  EXPECT_EQ(compute_metric(metric_named("accuracy"), exams).value, 1.0);
 }
 
 TEST(Decide, TakesTheThresholdItself) {

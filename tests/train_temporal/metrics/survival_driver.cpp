@@ -34,8 +34,8 @@ Json at_horizons(const ScoredExams& exams) {
            {"events", group.events},
            {"predicted", group.predicted},
            {"observed", {group.observed.value, group.observed.low, group.observed.high}}});
-    list.push_back({{"auroc", to_json(compute_metric(Metric::kTimeAuroc, one))},
-                    {"brier", to_json(compute_metric(Metric::kIntegratedBrier, one))},
+    list.push_back({{"auroc", to_json(compute_metric(metric_named("time_auroc"), one))},
+                    {"brier", to_json(compute_metric(metric_named("integrated_brier"), one))},
                     {"groups", groups}});
   }
   return list;
@@ -101,7 +101,7 @@ Json all_of(const std::string& path) {
                {"cox", cox_of(risks_of(exams), label)},
                {"hazards", hazards_of(exams, label)}};
   for (const Metric metric : metrics_for(exams))
-    json[std::string(metric_key(metric))] = to_json(compute_metric(metric, exams));
+    json[std::string(metric->key)] = to_json(compute_metric(metric, exams));
   return json;
 }
 

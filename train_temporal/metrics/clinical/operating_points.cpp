@@ -6,7 +6,6 @@
 
 #include "common/text/text.h"
 #include "train_temporal/metrics/intervals/bounds.h"
-#include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -157,10 +156,10 @@ OperatingEstimate operating_point(std::span<const FoldScores> folds, PointOf poi
   if (!point.share.defined()) return result;
   Spread spread;
   spread.units = patients_of(folds, point_of == sensitivity_at ? 1 : 0);
-  if (spread.units < row_of(Metric::kSensitivity).least_units) {
-    result.share.low = result.share.high =
-        MetricValue::none(concat("too small a sample to bound: ", spread.units, " patients, ",
-                                 row_of(Metric::kSensitivity).least_units, " needed"));
+  const std::size_t least = metric_named("sensitivity")->least_units;
+  if (spread.units < least) {
+    result.share.low = result.share.high = MetricValue::none(
+        concat("too small a sample to bound: ", spread.units, " patients, ", least, " needed"));
     return result;
   }
   spread.trials = static_cast<double>(spread.units);

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "common/text/text.h"
-#include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -83,12 +82,13 @@ double student_quantile(double share, double freedom) {
 
 MetricRange range_of(Metric metric) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  switch (row_of(metric).shape) {
+  switch (metric->shape) {
     case Shape::kShare:
       return {0, 1};
     case Shape::kSigned:
       return {-1, 1};
     case Shape::kPositive:
+    case Shape::kError:
       return {0, kInfinity};
     case Shape::kBelowOne:
       return {-kInfinity, 1};
@@ -104,20 +104,19 @@ Bounds share_bounds(double share, const Spread& spread, double level) {
 }
 
 Bounds bounds_of(Metric metric, double value, const Spread& spread, double level) {
-  const MetricRow& row = row_of(metric);
-  const Shape shape = row.shape;
+  const Shape shape = metric->shape;
   const auto none = [](const std::string& why) {
     return Bounds{MetricValue::none(why), MetricValue::none(why)};
   };
   if (shape == Shape::kNone) return none("binning biases it upwards");
-  if (spread.units < row.least_units) {
+  if (spread.units < metric->least_units) {
     return none(concat("too small a sample to bound: ", spread.units,
-                       spread.are_pairs ? " pairs of patients, " : " patients, ", row.least_units,
-                       " needed"));
+                       spread.are_pairs ? " pairs of patients, " : " patients, ",
+                       metric->least_units, " needed"));
   }
   if (is_degenerate(shape, value, spread)) {
     // A model that gives all exams one score ranks none of them before another, whoever they are.
-    if (row.chance > 0 && value == row.chance) {
+    if (metric->chance > 0 && value == metric->chance) {
       return {MetricValue::of(value), MetricValue::of(value)};
     }
     return none("it is the same without any one patient");
@@ -129,8 +128,8 @@ Bounds bounds_of(Metric metric, double value, const Spread& spread, double level
   const double error = std::sqrt(spread.variance);
   Range range{value - z * error, value + z * error};
   if (shape == Shape::kShare) range = share_range(value, spread, z, level);
-  if (shape == Shape::kPositive) range = skewed_range(value, spread, z);
-  if ((metric == Metric::kMae || metric == Metric::kRmse) && range.low <= 0)  // no error is 0
+  if (shape == Shape::kPositive || shape == Shape::kError) range = skewed_range(value, spread, z);
+  if (shape == Shape::kError && range.low <= 0)
     return none("too small a sample to bound: a few patients make up most of the error");
   if (shape == Shape::kSigned) {
     Spread half = spread;

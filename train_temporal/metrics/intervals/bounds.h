@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "train_temporal/metrics/metrics.h"
+#include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
 

@@ -8,7 +8,6 @@
 
 #include "common/text/text.h"
 #include "train_temporal/metrics/intervals/spread.h"
-#include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -83,7 +82,7 @@ Estimate estimate_of(const MetricTable& table, std::size_t m, Aggregation taken,
 
 std::string too_coarse(const MetricTable& table, std::size_t m, Aggregation taken) {
   const std::size_t units = units_of(table, m, taken);
-  const std::size_t least = row_of(table.metrics[m]).least_in_differences;
+  const std::size_t least = table.metrics[m]->least_in_differences;
   if (units >= least) return {};
   return concat("too small a sample to bound: ", units, " patients, ", least, " needed");
 }
@@ -150,7 +149,7 @@ Estimate difference_of(const MetricTable& a, const MetricTable& b, std::size_t m
   if (equal && are_the_same(a, b)) {
     result.low = result.high = result.value;
     result.claim_low = result.claim_high = result.value.value;
-  } else if (row_of(a.metrics[m]).shape == Shape::kBelowOne) {
+  } else if (a.metrics[m]->shape == Shape::kBelowOne) {
     bound_by_itself(result, dx, dy, a.level);
   } else {
     bound_by_parts(result, x, y, std::clamp(r, -1.0, 1.0));
@@ -164,7 +163,7 @@ Estimate not_over_folds() {
 }
 
 bool over_folds(const MetricTable& table, std::size_t m) {
-  return row_of(table.metrics[m]).over_folds;
+  return table.metrics[m]->over_folds;
 }
 
 // Both models of a difference have the same labels, and so the same folds.

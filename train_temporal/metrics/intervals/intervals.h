@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "train_temporal/metrics/intervals/fold_scores.h"
-#include "train_temporal/metrics/metrics.h"
+#include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
 
@@ -34,7 +34,7 @@ struct Estimate {
 };
 
 struct MetricSummary {
-  Metric metric = Metric::kAuroc;
+  Metric metric = nullptr;
   Estimate mean_over_folds;           // over the folds in which it is defined
   Estimate pooled;                    // of all exams of a repeat, averaged over repeats
   double sd_over_folds = 0;           // n − 1; NaN with fewer than two folds
@@ -85,7 +85,7 @@ MetricTable macro_table(std::span<const MetricTable> targets);
 // interval joins those of a and b (MOVER: Zou and Donner 2008, after Newcombe 1998), so that it
 // means something where one of them is perfect.
 struct PairedDifference {
-  Metric metric = Metric::kAuroc;
+  Metric metric = nullptr;
   Estimate mean_over_folds, pooled;
   bool by_fold = false;  // as in MetricSummary
 

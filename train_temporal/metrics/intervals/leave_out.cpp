@@ -6,7 +6,6 @@
 
 #include "common/threads/parallel.h"
 #include "train_temporal/metrics/intervals/intervals.h"
-#include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -100,7 +99,7 @@ std::vector<double> values_of(const std::vector<MetricValue>& figures) {
 std::vector<std::size_t> bounded_of(const std::vector<Metric>& metrics) {
   std::vector<std::size_t> bounded;
   for (std::size_t m = 0; m < metrics.size(); ++m)
-    if (row_of(metrics[m]).shape != Shape::kNone) bounded.push_back(m);
+    if (metrics[m]->shape != Shape::kNone) bounded.push_back(m);
   return bounded;
 }
 

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "train_temporal/metrics/intervals/intervals.h"
-#include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -50,7 +49,7 @@ MetricTable macro_table(std::span<const MetricTable> targets) {
   }
   for (const MetricTable::Block& block : first.blocks) macro.blocks.push_back({block.fold, 0, {}});
   for (std::size_t m = 0; m < first.metrics.size(); ++m) {
-    if (!row_of(first.metrics[m]).over_targets) continue;
+    if (!first.metrics[m]->over_targets) continue;
     macro.metrics.push_back(first.metrics[m]);
     std::vector<std::vector<MetricValue>> fold, pooled;
     for (const MetricTable& target : targets) {

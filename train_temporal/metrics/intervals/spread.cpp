@@ -6,8 +6,6 @@
 #include <map>
 #include <numeric>
 
-#include "train_temporal/metrics/metric_table.h"
-
 namespace coldframe::temporal {
 namespace {
 
@@ -37,13 +35,13 @@ std::size_t rarest_class(const MetricTable& table) {
 }
 
 bool are_pairs(const MetricTable& table, std::size_t m, Aggregation taken) {
-  return row_of(table.metrics[m]).units == Units::kPairs && taken == Aggregation::kOverFolds;
+  return table.metrics[m]->units == Units::kPairs && taken == Aggregation::kOverFolds;
 }
 
 // Twice the harmonic mean of the sizes of two classes counts for a figure of both.
 double trials_of(const MetricTable& table, std::size_t m, std::size_t units) {
   const auto counts = static_cast<double>(units);
-  const Units kind = row_of(table.metrics[m]).units;
+  const Units kind = table.metrics[m]->units;
   const bool of_units = table.patients_of_class.empty() || units == table.patients ||
                         kind == Units::kPositives || kind == Units::kNegatives ||
                         kind == Units::kEvents;
@@ -77,7 +75,7 @@ Influences changes_of(const MetricTable& table, std::size_t m, Aggregation taken
     changes.by.push_back(mean_defined(taken == Aggregation::kOverFolds ? row.fold : row.pooled) -
                          value);
     changes.stratum.emplace_back(taken == Aggregation::kOverFolds ? block.fold : 0,
-                                 row_of(table.metrics[m]).given_classes ? block.of_class : 0);
+                                 table.metrics[m]->given_classes ? block.of_class : 0);
     Sum& sum = strata[changes.stratum.back()];
     sum.n += 1;
     sum.change += changes.by.back();
@@ -117,7 +115,7 @@ double freedom_of(const Influences& changes) {
 
 std::size_t units_of(const MetricTable& table, std::size_t m, Aggregation taken) {
   if (table.patients_of_class.empty()) return table.blocks.size();
-  switch (row_of(table.metrics[m]).units) {
+  switch (table.metrics[m]->units) {
     case Units::kPositives:
     case Units::kEvents:
       return table.patients_of_class[1];

@@ -1,5 +1,6 @@
 #include "train_temporal/metrics/survival/survival_metrics.h"
 
+#include "train_temporal/metrics/metric_input.h"
 #include "train_temporal/metrics/metric_table.h"
 #include "train_temporal/metrics/survival/concordance.h"
 
@@ -42,8 +43,7 @@ MetricValue over_horizons(const MetricInput& in) {
 }
 
 constexpr MetricRow kTimeMetrics[] = {
-    {.metric = Metric::kHarrellC,
-     .key = "harrell_c",
+    {.key = "harrell_c",
      .title = "Harrell's C",
      .labels = kTimes,
      .compute =
@@ -54,8 +54,7 @@ constexpr MetricRow kTimeMetrics[] = {
      .over_folds = true,
      .compared = true,
      .every_epoch = true},
-    {.metric = Metric::kUnoC,  // pairs count up to the last horizon
-     .key = "uno_c",
+    {.key = "uno_c",  // pairs count up to the last horizon
      .title = "Uno's C",
      .labels = kTimes,
      .compute =
@@ -67,8 +66,7 @@ constexpr MetricRow kTimeMetrics[] = {
      .chance = 0.5,
      .over_folds = true,
      .compared = true},
-    {.metric = Metric::kTimeAuroc,  // mean over the horizons
-     .key = "time_auroc",
+    {.key = "time_auroc",  // mean over the horizons
      .title = "AUROC over time",
      .labels = kTimes,
      .compute = over_horizons<mean_auroc>,
@@ -76,8 +74,7 @@ constexpr MetricRow kTimeMetrics[] = {
      .units = Units::kEvents,
      .chance = 0.5,
      .over_folds = true},
-    {.metric = Metric::kIntegratedBrier,  // over the horizons
-     .key = "integrated_brier",
+    {.key = "integrated_brier",  // over the horizons
      .title = "Integrated Brier",
      .labels = kTimes,
      .compute = over_horizons<integrated_brier>,

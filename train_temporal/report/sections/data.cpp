@@ -70,7 +70,7 @@ std::string split_section(const RunReport& report) {
              "Parts are disjoint by patient (", report.split, "). ", words_of(report.scale).choices,
              " the validation part only; the held-out part is used once, for the figures above.")) +
          html::table({"repeat", "fold", "training: exams / patients", "validation", "held out",
-                      "temperature", "threshold", std::string(metric_title(metric))},
+                      "temperature", "threshold", std::string(metric->title)},
                      rows);
 }
 

@@ -93,10 +93,10 @@ std::vector<std::string> warn_of_groups(const RunReport& report) {
       const auto figure = std::ranges::find(group.summary, metric, &MetricSummary::metric);
       if (figure == group.summary.end()) continue;
       const Estimate& estimate = figure->primary();
-      if (!(estimate.claim_high < chance_level(metric))) continue;
+      if (!(estimate.claim_high < metric->chance)) continue;
       warnings.push_back(concat("'", group.value, "' of '", column.column,
                                 "' lies below chance: ", report.models.front().name, " reaches ",
-                                metric_title(metric), " ", interval_text(estimate),
+                                metric->title, " ", interval_text(estimate),
                                 " there, so that it is wrong to use it in a group like that; ",
                                 "look at how its labels and images were made"));
     }

@@ -15,7 +15,7 @@ namespace coldframe::temporal {
 namespace {
 
 AurocParts auroc_parts_of(const ModelResult& model) {
-  const MetricSummary* figure = find_metric(model, Metric::kAuroc);
+  const MetricSummary* figure = find_metric(model, metric_named("auroc"));
   return figure->by_fold ? auroc_parts(model.folds) : auroc_parts(pooled_by_repeat(model.folds));
 }
 
@@ -104,9 +104,9 @@ void evaluate_operating_points(RunReport& report) {
   const Questions& asked = report.questions;
   auto& figures = report.operating_points;
   if (asked.prevalence) {
-    const auto [ppv, npv] =
-        predictive_values(find_metric(main, Metric::kSensitivity)->pooled,
-                          find_metric(main, Metric::kSpecificity)->pooled, *asked.prevalence);
+    const auto [ppv, npv] = predictive_values(
+        find_metric(main, metric_named("sensitivity"))->pooled,
+        find_metric(main, metric_named("specificity"))->pooled, *asked.prevalence);
     const std::string at = concat(" at a prevalence of ", exact(*asked.prevalence));
     figures.push_back({"ppv", "PPV" + at, ppv});
     figures.push_back({"npv", "NPV" + at, npv});

@@ -3,7 +3,6 @@
 
 #include "common/charts/html.h"
 #include "common/text/text.h"
-#include "train_temporal/metrics/metric_table.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/scale_words.h"
 #include "train_temporal/report/sections/charts.h"
@@ -34,7 +33,7 @@ std::string result_section(const RunReport& report) {
   std::vector<std::vector<std::string>> rows;
   for (const MetricSummary& summary : main.summary) {
     std::vector<std::string> row = {
-        std::string(metric_title(summary.metric)),
+        std::string(summary.metric->title),
         one_part || summary.by_fold ? interval_text(summary.primary()) : std::string("–")};
     if (!one_part) {
       const bool spread = summary.by_fold && !std::isnan(summary.sd_over_folds);
@@ -67,9 +66,8 @@ std::string warnings_section(const RunReport& report) {
 std::string models_section(const RunReport& report) {
   const std::vector<Metric> metrics = metrics_with(&MetricRow::compared, report.scale);
   std::vector<std::string> header = {"model"};
-  for (Metric metric : metrics) header.emplace_back(metric_title(metric));
-  header.push_back(
-      concat(metric_title(metrics.front()), " of ", report.models.front().name, " − this"));
+  for (Metric metric : metrics) header.emplace_back(metric->title);
+  header.push_back(concat(metrics.front()->title, " of ", report.models.front().name, " − this"));
   std::vector<std::vector<std::string>> rows;
   for (const ModelResult& model : report.models) {
     std::vector<std::string> row = {model_label(model) + model.about};
@@ -96,7 +94,7 @@ void add_model_figures(FigureTable& table, const RunReport& report) {
   for (const ModelResult& model : report.models) {
     table.add({model.name, "", "", "figure"}, model.summary);
     for (const PairedDifference& one : model.difference)
-      table.add({model.name, "", "", main + " minus this"}, std::string(metric_key(one.metric)),
+      table.add({model.name, "", "", main + " minus this"}, std::string(one.metric->key),
                 one.primary());
     if (model.delong) table.add({model.name, "", "", "DeLong"}, *model.delong);
     if (model.delong_difference)

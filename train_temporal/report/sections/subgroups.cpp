@@ -94,7 +94,7 @@ std::string ahead_text(const RunReport& report, const Subgroup& group) {
 std::string counts_table(const RunReport& report, const SubgroupColumn& column) {
   std::vector<std::string> header = {column.column, rows_name(report), "patients"};
   header.insert(header.end(), report.classes.begin(), report.classes.end());
-  header.push_back(concat(metric_title(main_metric(report.scale)), " − that of the others"));
+  header.push_back(concat(main_metric(report.scale)->title, " − that of the others"));
   std::vector<std::vector<std::string>> rows;
   for (const Subgroup& group : column.groups) {
     rows.push_back({group.value, concat(group.exams), concat(group.patients)});
@@ -111,7 +111,7 @@ std::string figures_by_value(const RunReport& report, const SubgroupColumn& colu
   std::vector<std::vector<std::string>> rows;
   const std::vector<MetricSummary>& all = report.models.front().summary;
   for (std::size_t m = 0; m < all.size(); ++m) {
-    rows.push_back({std::string(metric_title(all[m].metric))});
+    rows.push_back({std::string(all[m].metric->title)});
     for (const Subgroup& group : column.groups)
       rows.back().push_back(group.summary.empty() ? "–"
                                                   : interval_text(group.summary[m].primary()));
@@ -129,7 +129,7 @@ std::string small_groups(const RunReport& report, const SubgroupColumn& column) 
                              plural(group.patients, "patient"), ")"));
   }
   if (small.empty()) return {};
-  return concat("Too few to say anything of the ", metric_title(main_metric(report.scale)), ": ",
+  return concat("Too few to say anything of the ", main_metric(report.scale)->title, ": ",
                 join(small, ", "), ".");
 }
 
@@ -176,7 +176,7 @@ void add_subgroups(Json& summary, const RunReport& report) {
                     {"patients", group.patients}, {"exams_per_class", group.exams_per_class},
                     {"metrics", Json::object()},  {"minus_others", Json::object()}};
       for (std::size_t m = 0; m < group.summary.size(); ++m) {
-        const std::string key(metric_key(group.summary[m].metric));
+        const std::string key(group.summary[m].metric->key);
         entry["metrics"][key] = to_json(group.summary[m]);
         if (m < group.minus_others.size())
           entry["minus_others"][key] = to_json(group.minus_others[m]);
@@ -189,7 +189,7 @@ void add_subgroups(Json& summary, const RunReport& report) {
 std::string subgroups_text(const RunReport& report) {
   std::string text;
   for (const SubgroupColumn& column : report.subgroups) {
-    text += concat(metric_title(main_metric(report.scale)), " by ", column.column,
+    text += concat(main_metric(report.scale)->title, " by ", column.column,
                    ", and ahead of the others by\n");
     std::size_t width = 8;
     for (const Subgroup& group : column.groups)
@@ -212,7 +212,7 @@ void add_subgroup_figures(FigureTable& table, const RunReport& report) {
       table.add({main, column.column, group.value, "figure"}, group.summary);
       for (std::size_t m = 0; m < group.minus_others.size(); ++m)
         table.add({main, column.column, group.value, "minus the others"},
-                  std::string(metric_key(group.summary[m].metric)), group.minus_others[m]);
+                  std::string(group.summary[m].metric->key), group.minus_others[m]);
     }
   }
 }

@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::size_t kRiskGroups = 3, kMostCalibrationGroups = 5, kExamsPerGroup = 10;
 constexpr std::size_t kLeastDivided = 9;  // exams of a held-out part
-constexpr Metric kAtHorizons[] = {Metric::kTimeAuroc, Metric::kIntegratedBrier};
 constexpr const char* kRiskNames[kRiskGroups] = {"lowest third of risk", "middle third",
                                                  "highest third"};
 
 HorizonFigures figures_at(const RunReport& report, std::size_t horizon) {
+  const Metric metrics[] = {metric_named("time_auroc"), metric_named("integrated_brier")};
   std::vector<FoldScores> folds = report.models.front().folds;
   for (FoldScores& fold : folds) fold.exams = at_horizon(fold.exams, horizon);
-  const auto summaries = summarize(leave_out_patients(folds, report.bootstrap.level, kAtHorizons));
+  const auto summaries = summarize(leave_out_patients(folds, report.bootstrap.level, metrics));
   const ScoredExams all = pooled_by_repeat(folds).front().exams;
   const std::size_t groups =
       std::clamp<std::size_t>(all.size() / kExamsPerGroup, 1, kMostCalibrationGroups);

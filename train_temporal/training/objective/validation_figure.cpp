@@ -1,6 +1,6 @@
 #include "train_temporal/training/objective/validation_figure.h"
 
-#include "train_temporal/metrics/metrics.h"
+#include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
 
