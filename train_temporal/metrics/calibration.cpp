@@ -125,9 +125,8 @@ std::vector<ReliabilityBin> reliability(const ScoredExams& exams, std::size_t bi
   std::vector<ReliabilityBin> result(bins);
   std::vector<std::map<std::size_t, Tally>> tallies(bins);  // by patient
   for (std::size_t i = 0; i < exams.size(); ++i) {
-    const auto row = std::span(exams.probability).subspan(i * exams.classes, exams.classes);
-    const auto most =
-        exams.classes == 2 ? row.begin() + 1 : std::max_element(row.begin(), row.end());
+    const auto row = std::span(exams.predicted).subspan(i * exams.width, exams.width);
+    const auto most = exams.width == 2 ? row.begin() + 1 : std::max_element(row.begin(), row.end());
     const double place = std::floor(*most * static_cast<double>(bins));
     const auto bin =
         static_cast<std::size_t>(std::clamp(place, 0.0, static_cast<double>(bins - 1)));

@@ -16,19 +16,19 @@ MetricValue mean_over_classes(const MetricInput& in,
                               MetricValue (*statistic)(std::span<const double>,
                                                        std::span<const int>)) {
   const ScoredExams& exams = in.exams;
-  if (exams.classes == 2) {
+  if (exams.label_count() == 2) {
     const OneVsRest positive = one_vs_rest(exams, 1);
     return statistic(positive.score, positive.positive);
   }
   if (std::string why = in.missing_class(); !why.empty()) return MetricValue::none(why);
   double sum = 0;
-  for (std::size_t c = 0; c < exams.classes; ++c) {
+  for (std::size_t c = 0; c < exams.label_count(); ++c) {
     const OneVsRest rest = one_vs_rest(exams, c);
     const MetricValue figure = statistic(rest.score, rest.positive);
     if (!figure.defined()) return figure;
     sum += figure.value;
   }
-  return MetricValue::of(sum / static_cast<double>(exams.classes));
+  return MetricValue::of(sum / static_cast<double>(exams.label_count()));
 }
 
 MetricValue recall(const ConfusionMatrix& counts, std::size_t of_class) {
@@ -44,8 +44,8 @@ MetricValue balanced_accuracy(const MetricInput& in) {
   if (std::string why = in.missing_class(); !why.empty()) return MetricValue::none(why);
   const ConfusionMatrix& counts = in.confusion();
   double sum = 0;
-  for (std::size_t c = 0; c < exams.classes; ++c) sum += recall(counts, c).value;
-  return MetricValue::of(sum / static_cast<double>(exams.classes));
+  for (std::size_t c = 0; c < exams.label_count(); ++c) sum += recall(counts, c).value;
+  return MetricValue::of(sum / static_cast<double>(exams.label_count()));
 }
 
 MetricValue f1_of_class(const ConfusionMatrix& counts, std::size_t of_class) {
@@ -62,14 +62,14 @@ MetricValue f1_of_class(const ConfusionMatrix& counts, std::size_t of_class) {
 MetricValue f1(const MetricInput& in) {
   const ScoredExams& exams = in.exams;
   const ConfusionMatrix& counts = in.confusion();
-  if (exams.classes == 2) return f1_of_class(counts, 1);
+  if (exams.label_count() == 2) return f1_of_class(counts, 1);
   double sum = 0;
-  for (std::size_t c = 0; c < exams.classes; ++c) {
+  for (std::size_t c = 0; c < exams.label_count(); ++c) {
     const MetricValue one = f1_of_class(counts, c);
     if (!one.defined()) return one;
     sum += one.value;
   }
-  return MetricValue::of(sum / static_cast<double>(exams.classes));
+  return MetricValue::of(sum / static_cast<double>(exams.label_count()));
 }
 
 MetricValue accuracy(const MetricInput& in) {
@@ -111,9 +111,9 @@ MetricValue kappa(const MetricInput& in, double (*cost)(double)) {
 MetricValue brier(const MetricInput& in) {
   const ScoredExams& exams = in.exams;
   double sum = 0;
-  const std::size_t first = exams.classes == 2 ? 1 : 0;  // binary: class 1 alone
+  const std::size_t first = exams.label_count() == 2 ? 1 : 0;  // binary: class 1 alone
   for (std::size_t i = 0; i < exams.size(); ++i) {
-    for (std::size_t c = first; c < exams.classes; ++c) {
+    for (std::size_t c = first; c < exams.label_count(); ++c) {
       const double error = exams.score(i, c) - (exams.label[i] == static_cast<int>(c) ? 1.0 : 0.0);
       sum += error * error;
     }
@@ -273,7 +273,7 @@ std::vector<int> decide(std::span<const double> probability, std::size_t classes
 }
 
 ConfusionMatrix confusion_matrix(const ScoredExams& exams) {
-  ConfusionMatrix counts(exams.classes, std::vector<std::size_t>(exams.classes, 0));
+  ConfusionMatrix counts(exams.label_count(), std::vector<std::size_t>(exams.label_count(), 0));
   for (std::size_t i = 0; i < exams.size(); ++i) {
     ++counts[static_cast<std::size_t>(exams.label[i])][static_cast<std::size_t>(exams.decision[i])];
   }

@@ -55,7 +55,7 @@ double recall_of(const ClassFrames& count) {
 template <auto Share, auto RightFrames>
 MetricValue mean_over_classes(const MetricInput& in) {
   if (std::string why = in.missing_class(); !why.empty()) return MetricValue::none(why);
-  std::vector<double> sum(in.exams.classes, 0.0), exams(in.exams.classes, 0.0);
+  std::vector<double> sum(in.exams.label_count(), 0.0), exams(in.exams.label_count(), 0.0);
   for (const FrameSequence& frames : in.sequences()) {
     const Right right = RightFrames(frames, in.exams);
     for (std::size_t c = 0; c < sum.size(); ++c) {
@@ -108,7 +108,7 @@ Right relaxed_frames(const FrameSequence& frames, const ScoredExams& exams) {
     const auto first = static_cast<std::size_t>(segment.first),
                behind = static_cast<std::size_t>(segment.behind);
     const std::size_t count = std::min(exams.relaxed_frames, behind - first);
-    const bool phases = exams.classes == 7;
+    const bool phases = exams.label_count() == 7;
     const int late = phases && segment.of_class >= 5 ? 2 : 1,
               early = phases && segment.of_class >= 3 ? 2 : 1;
     std::vector<int> off;  // the script sees what it has changed before

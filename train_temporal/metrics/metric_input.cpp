@@ -46,9 +46,9 @@ const std::vector<FrameSequence>& MetricInput::sequences() const {
 }
 
 std::string MetricInput::missing_class() const {
-  for (std::size_t c = 0; c < exams.classes; ++c) {
+  for (std::size_t c = 0; c < exams.label_count(); ++c) {
     if (std::ranges::find(exams.label, static_cast<int>(c)) != exams.label.end()) continue;
-    if (exams.classes > 2) return concat("no exam of class number ", c);
+    if (exams.label_count() > 2) return concat("no exam of class number ", c);
     return c == 1 ? "no positive exam" : "no negative exam";
   }
   return {};

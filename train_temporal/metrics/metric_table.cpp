@@ -37,7 +37,7 @@ unsigned kind_of(Scale scale, std::size_t classes) {
 // Why nothing can be computed from these exams; empty where something can.
 std::string unusable(const ScoredExams& exams) {
   if (exams.size() == 0) return "no exams";
-  if (std::ranges::all_of(exams.probability, [](double p) { return std::isfinite(p); })) return {};
+  if (std::ranges::all_of(exams.predicted, [](double p) { return std::isfinite(p); })) return {};
   const bool numbers = exams.scale == Scale::kNumber || exams.scale == Scale::kTime;
   return numbers ? "a prediction is not a number" : "a predicted probability is not a number";
 }
@@ -53,7 +53,7 @@ Metric metric_named(std::string_view key) {
 std::vector<Metric> metrics_for(const ScoredExams& exams) {
   std::vector<Metric> metrics;
   for (const Metric each : table()) {
-    const bool applies = (each->labels & kind_of(exams.scale, exams.classes)) != 0;
+    const bool applies = (each->labels & kind_of(exams.scale, exams.width)) != 0;
     if (applies && (exams.per_frame || !each->frames_only) &&
         (exams.relaxed_frames > 0 || !each->relaxed_only))
       metrics.push_back(each);

@@ -32,17 +32,20 @@ struct FrameOfExam {
   std::size_t exam = 0, frame = 0;
 };
 
-// Exams, or frames of exams, with their true class, the predicted probabilities and the decision.
-// Binary tasks have C = 2, and class 1 is the positive one. Numbers have no classes: C = 1, the
-// prediction in place of a probability, labels and decisions of 0, and `number`. Times to an event
-// have the time in `number`, 1 as the label where the event came then and 0 where the exam was
-// followed up to it without one, and in place of probabilities a risk and the predicted share
-// without an event at each of `horizons`: C = 1 + horizons.
+// Exams, or frames of exams: what is true of each, what a model predicted and what was decided.
+// A row of `predicted` holds
+//   of classes: the probability of each; binary ones are two, of which class 1 is the positive one;
+//   of a number: the prediction. `number` is the true one, labels and decisions are 0;
+//   of a time to an event: a risk, then the share without an event at each of `horizons`. `number`
+//   is the time, and the label 1 where the event came then, 0 where the exam was followed up to it
+//   without one.
+// One type and no variant of three: whoever resamples, pools, averages or leaves patients out takes
+// rows as they are, whatever was predicted.
 struct ScoredExams {
-  std::size_t classes = 2;          // C
-  std::vector<double> probability;  // [N, C] row-major
-  std::vector<int> label;           // [N]
-  std::vector<int> decision;        // [N] see decide()
+  std::size_t width = 2;
+  std::vector<double> predicted;  // [N, width] row-major
+  std::vector<int> label;         // [N]
+  std::vector<int> decision;      // [N] see decide()
   Scale scale = Scale::kNominal;
   std::vector<double> number = {};    // [N] the true ones
   std::vector<double> horizons = {};  // ascending
@@ -51,9 +54,9 @@ struct ScoredExams {
   std::vector<FrameOfExam> frame = {};  // [N], or none where only exams count
 
   std::size_t size() const { return label.size(); }
-  std::size_t label_count() const { return scale == Scale::kTime ? 2 : classes; }
-  double score(std::size_t exam, std::size_t of_class) const {
-    return probability[exam * classes + of_class];
+  std::size_t label_count() const { return scale == Scale::kTime ? 2 : width; }
+  double score(std::size_t exam, std::size_t column) const {
+    return predicted[exam * width + column];
   }
 };
 

@@ -72,7 +72,7 @@ namespace {
 
 template <MetricValue (*kStatistic)(std::span<const double>, std::span<const double>)>
 MetricValue of_numbers(const MetricInput& in) {
-  return kStatistic(in.exams.number, in.exams.probability);
+  return kStatistic(in.exams.number, in.exams.predicted);
 }
 
 constexpr MetricRow kNumberMetrics[] = {

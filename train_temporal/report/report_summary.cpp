@@ -31,7 +31,7 @@ bool same_exams(const ModelResult& a, const ModelResult& b) {
   return std::ranges::equal(a.folds, b.folds, [](const FoldScores& x, const FoldScores& y) {
     return x.repeat == y.repeat && x.fold == y.fold && x.patient == y.patient &&
            x.exams.label == y.exams.label && x.exams.number == y.exams.number &&
-           x.exams.classes == y.exams.classes;
+           x.exams.width == y.exams.width;
   });
 }
 

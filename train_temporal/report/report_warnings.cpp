@@ -106,7 +106,7 @@ void warn_of_validation_parts(const RunReport& report, std::vector<std::string>&
 void warn_of_diverged_models(const RunReport& report, std::vector<std::string>& warnings) {
   for (const ModelResult& model : report.models) {
     const bool finite = std::ranges::all_of(model.folds, [](const FoldScores& fold) {
-      return std::ranges::all_of(fold.exams.probability, [](double p) { return std::isfinite(p); });
+      return std::ranges::all_of(fold.exams.predicted, [](double p) { return std::isfinite(p); });
     });
     if (finite) continue;
     warnings.push_back(concat(model.name,

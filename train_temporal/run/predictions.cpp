@@ -31,10 +31,10 @@ FoldScores averaged(const FoldScores& fold, const Target& target,
     into.push_back(known->second);
   }
   FoldScores result{fold.repeat, fold.fold, exams_at(fold.exams, first), {}, fold.drawn_from};
-  std::vector<double>& mean = result.exams.probability;
+  std::vector<double>& mean = result.exams.predicted;
   std::ranges::fill(mean, 0.0);
   std::vector<double> count(first.size(), 0.0);
-  const std::size_t width = fold.exams.classes;
+  const std::size_t width = fold.exams.width;
   for (std::size_t i = 0; i < into.size(); ++i) {
     count[into[i]] += 1;
     for (std::size_t c = 0; c < width; ++c) mean[into[i] * width + c] += fold.exams.score(i, c);
@@ -207,7 +207,7 @@ std::vector<FoldScores> labelled_folds(const PredictionTable& table, std::size_t
     if (std::isnan(of.label[i])) continue;
     ScoredExams& exams = fold.exams;
     const auto scores = table.scores(t, i);
-    exams.probability.insert(exams.probability.end(), scores.begin(), scores.end());
+    exams.predicted.insert(exams.predicted.end(), scores.begin(), scores.end());
     exams.decision.push_back(of.decision[i]);
     target.kind().add_label(exams, of.label[i]);
     exams.frame.push_back({row.exam, row.frame});
@@ -218,7 +218,7 @@ std::vector<FoldScores> labelled_folds(const PredictionTable& table, std::size_t
   for (auto& [key, value] : folds) {
     auto& [fold, threshold] = value;
     std::tie(fold.repeat, fold.fold) = key;
-    fold.exams.classes = target.scores();
+    fold.exams.width = target.scores();
     fold.exams.scale = target.scale();
     fold.exams.horizons = target.horizons;
     fold.exams.per_frame = target.per_frame;

@@ -98,7 +98,7 @@ bool Targets::is_class(std::size_t stratum) const {
 ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& exams,
                         std::span<const double> scores, std::span<const int> decision) {
   ScoredExams result;
-  result.classes = labels.scores();
+  result.width = labels.scores();
   result.scale = labels.scale();
   result.horizons = labels.horizons;
   result.per_frame = labels.per_frame;
@@ -107,8 +107,8 @@ ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& ex
     for (std::size_t row = 0; row < labels.rows(exam); ++row, ++next) {
       const double label = labels.at(exam, row);
       if (std::isnan(label)) continue;
-      const auto own = scores.subspan(next * result.classes, result.classes);
-      result.probability.insert(result.probability.end(), own.begin(), own.end());
+      const auto own = scores.subspan(next * result.width, result.width);
+      result.predicted.insert(result.predicted.end(), own.begin(), own.end());
       labels.kind().add_label(result, label);
       result.decision.push_back(decision[next]);
       if (labels.per_frame) result.frame.push_back({exam, row});

@@ -34,7 +34,7 @@ std::vector<FoldScores> read_scores(const CsvTable& table, std::size_t column) {
     one.patient.push_back(static_cast<std::size_t>(number(row[1])));
     one.exams.label.push_back(static_cast<int>(number(row[2])));
     const double score = number(row[column]);
-    one.exams.probability.insert(one.exams.probability.end(), {1 - score, score});
+    one.exams.predicted.insert(one.exams.predicted.end(), {1 - score, score});
     one.exams.decision.push_back(score >= 0.5);
   }
   std::vector<FoldScores> result;

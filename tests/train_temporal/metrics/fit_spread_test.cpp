@@ -22,7 +22,7 @@ std::vector<FoldScores> fit(std::uint64_t seed, double shift, std::size_t repeat
       const int label = static_cast<int>(p % 2);
       const double score =
           (CounterRandom({seed, one.repeat, one.fold, p}).uniform() + shift * label) / (1 + shift);
-      one.exams.probability.insert(one.exams.probability.end(), {1 - score, score});
+      one.exams.predicted.insert(one.exams.predicted.end(), {1 - score, score});
       one.exams.label.push_back(label);
       one.exams.decision.push_back(score > 0.5);
       one.patient.push_back(40 * one.fold + p);

@@ -90,10 +90,10 @@ void add_exam(ScoredExams& exams, const Kind& kind, const Patient& patient, doub
     if (kind.scale == Scale::kNominal && distance == 0) z[c] += skill;
     z[c] *= 1.3;
   }
-  exams.classes = kind.classes;
+  exams.width = kind.classes;
   exams.scale = kind.scale;
   if (kind.scale == Scale::kNumber) {
-    exams.probability.push_back(skill * patient.number + z[0]);
+    exams.predicted.push_back(skill * patient.number + z[0]);
     exams.number.push_back(skill * patient.number);
     exams.decision.push_back(0);
     exams.label.push_back(0);
@@ -102,16 +102,16 @@ void add_exam(ScoredExams& exams, const Kind& kind, const Patient& patient, doub
   if (kind.scale == Scale::kTime) {
     const double risk = skill * patient.number + z[0];
     exams.horizons = kHorizons;
-    exams.probability.push_back(risk);
+    exams.predicted.push_back(risk);
     for (const double horizon : kHorizons)
-      exams.probability.push_back(std::exp(-horizon * std::exp(risk)));
+      exams.predicted.push_back(std::exp(-horizon * std::exp(risk)));
     exams.number.push_back(patient.time);
     exams.decision.push_back(0);
     exams.label.push_back(patient.label);
     return;
   }
   const auto p = softmax(z, kind.classes);
-  exams.probability.insert(exams.probability.end(), p.begin(), p.end());
+  exams.predicted.insert(exams.predicted.end(), p.begin(), p.end());
   exams.label.push_back(patient.label);
   exams.decision.push_back(decide(p, kind.classes, 0.5).front());
 }

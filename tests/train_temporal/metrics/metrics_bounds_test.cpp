@@ -46,10 +46,10 @@ TEST(Bounds, OfErrorsReachFurtherUpwardsWhereFewPatientsMakeThem) {
 TEST(Summarize, TakesErrorsToBeMoreSkewedThanFewPatientsShow) {
   const std::vector<double> errors = {1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 6, 10};
   FoldScores fold;
-  fold.exams.classes = 1;
+  fold.exams.width = 1;
   fold.exams.scale = Scale::kNumber;
   for (std::size_t p = 0; p < errors.size(); ++p) {
-    fold.exams.probability.push_back(errors[p] * (p % 2 ? 1 : -1));
+    fold.exams.predicted.push_back(errors[p] * (p % 2 ? 1 : -1));
     fold.exams.number.push_back(0);
     fold.exams.label.push_back(0);
     fold.exams.decision.push_back(0);

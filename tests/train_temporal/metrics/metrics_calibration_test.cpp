@@ -105,7 +105,7 @@ TEST(YoudenThreshold, SeparatesNeighbouringDoubles) {
 
 TEST(Reliability, PutsEveryExamIntoOneBin) {
   ScoredExams exams;
-  exams.probability = {1, 0, 0, 1, 0.5, 0.5, 1 - 1.0 / 15, 1.0 / 15};
+  exams.predicted = {1, 0, 0, 1, 0.5, 0.5, 1 - 1.0 / 15, 1.0 / 15};
   exams.label = {0, 1, 1, 0};
   const auto bins = reliability(exams);
   ASSERT_EQ(bins.size(), kReliabilityBins);

@@ -40,7 +40,7 @@ Json figures_of_numbers(const CsvTable& table) {
   ScoredExams exams{1, {}, {}, {}, Scale::kNumber, {}};
   for (const auto& row : table.rows) {
     exams.number.push_back(number(row[0]));
-    exams.probability.push_back(number(row[1]));
+    exams.predicted.push_back(number(row[1]));
   }
   exams.label.resize(table.rows.size());
   exams.decision.resize(table.rows.size());
@@ -53,34 +53,34 @@ Json all_figures(const char* path, double threshold) {
   ScoredExams exams;
   exams.per_frame = table.header.back() == "frame";
   exams.relaxed_frames = exams.per_frame ? 10 : 0;
-  exams.classes = table.header.size() - (exams.per_frame ? 3 : 1);
+  exams.width = table.header.size() - (exams.per_frame ? 3 : 1);
   std::vector<double> logits;
   for (const auto& row : table.rows) {
     exams.label.push_back(static_cast<int>(number(row[0])));
     if (exams.per_frame) {
       const auto whole = [&](std::size_t c) { return static_cast<std::size_t>(number(row[c])); };
-      exams.frame.push_back({whole(exams.classes + 1), whole(exams.classes + 2)});
+      exams.frame.push_back({whole(exams.width + 1), whole(exams.width + 2)});
     }
-    for (std::size_t c = 1; c <= exams.classes; ++c) {
-      exams.probability.push_back(number(row[c]));
-      logits.push_back(std::log(std::max(exams.probability.back(), 1e-12)));
+    for (std::size_t c = 1; c <= exams.width; ++c) {
+      exams.predicted.push_back(number(row[c]));
+      logits.push_back(std::log(std::max(exams.predicted.back(), 1e-12)));
     }
   }
-  exams.decision = decide(exams.probability, exams.classes, threshold);
+  exams.decision = decide(exams.predicted, exams.width, threshold);
   if (table.header[0] == "grade") {
-    const Target target{"grade", Task::kOrdinal, std::vector<std::string>(exams.classes, "c")};
+    const Target target{"grade", Task::kOrdinal, std::vector<std::string>(exams.width, "c")};
     exams.scale = Scale::kOrdinal;
-    exams.decision = decide(target, exams.probability, threshold);
+    exams.decision = decide(target, exams.predicted, threshold);
     Json json = figures_of(exams);
     json["decision"] = exams.decision;
     return json;
   }
   Json json = figures_of(exams);
   json["confusion"] = confusion_matrix(exams);
-  const OneVsRest last = one_vs_rest(exams, exams.classes - 1);
+  const OneVsRest last = one_vs_rest(exams, exams.width - 1);
   json["roc"] = to_json(roc_curve(last.score, last.positive));
   json["pr"] = to_json(precision_recall_curve(last.score, last.positive));
-  json["temperature"] = fit_temperature(logits, exams.classes, exams.label);
+  json["temperature"] = fit_temperature(logits, exams.width, exams.label);
   return json;
 }
 

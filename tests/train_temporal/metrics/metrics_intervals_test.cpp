@@ -33,12 +33,12 @@ std::vector<FoldScores> cohort(std::size_t patients, std::size_t folds, double s
         for (int exam = 0; exam < 2; ++exam) {
           const double z = shift * label + own + 0.5 * normal(random);
           const double score = 1 / (1 + std::exp(-z));
-          one.exams.probability.insert(one.exams.probability.end(), {1 - score, score});
+          one.exams.predicted.insert(one.exams.predicted.end(), {1 - score, score});
           one.exams.label.push_back(label);
           one.patient.push_back(p);
         }
       }
-      one.exams.decision = decide(one.exams.probability, 2, 0.5);
+      one.exams.decision = decide(one.exams.predicted, 2, 0.5);
     }
   }
   return result;
@@ -55,8 +55,8 @@ TEST(Summarize, GivesMeanOverFoldsAndPooledFigure) {
   ScoredExams all;
   for (const FoldScores& fold : folds) {
     mean += compute_metric(metric_named("auroc"), fold.exams).value / 5;
-    all.probability.insert(all.probability.end(), fold.exams.probability.begin(),
-                           fold.exams.probability.end());
+    all.predicted.insert(all.predicted.end(), fold.exams.predicted.begin(),
+                         fold.exams.predicted.end());
     all.label.insert(all.label.end(), fold.exams.label.begin(), fold.exams.label.end());
   }
   EXPECT_NEAR(mean_auroc(summary).value.value, mean, 1e-12);
@@ -75,9 +75,9 @@ TEST(Summarize, IsIndependentOfTheOrderOfExams) {
     std::ranges::reverse(fold.patient);
     std::ranges::reverse(fold.exams.label);
     std::ranges::reverse(fold.exams.decision);
-    std::ranges::reverse(fold.exams.probability);
-    for (std::size_t i = 0; i < fold.exams.probability.size(); i += 2) {
-      std::swap(fold.exams.probability[i], fold.exams.probability[i + 1]);
+    std::ranges::reverse(fold.exams.predicted);
+    for (std::size_t i = 0; i < fold.exams.predicted.size(); i += 2) {
+      std::swap(fold.exams.predicted[i], fold.exams.predicted[i + 1]);
     }
   }
   const auto second = summarize(leave_out_patients(folds));
@@ -91,8 +91,8 @@ std::vector<FoldScores> perfect(std::size_t patients) {
   for (FoldScores& fold : folds) {
     for (std::size_t i = 0; i < fold.exams.size(); ++i) {
       const double p = fold.exams.label[i] == 1 ? 0.9 : 0.1;
-      fold.exams.probability[2 * i] = 1 - p;
-      fold.exams.probability[2 * i + 1] = p;
+      fold.exams.predicted[2 * i] = 1 - p;
+      fold.exams.predicted[2 * i + 1] = p;
       fold.exams.decision[i] = fold.exams.label[i];
     }
   }
@@ -127,12 +127,12 @@ TEST(Summarize, CountsPatientsWithBothClassesForEach) {
     for (int frame = 0; frame < 5; ++frame) {
       const int label = frame > 2;
       const double score = 1 / (1 + std::exp(-label - normal(random)));
-      one.exams.probability.insert(one.exams.probability.end(), {1 - score, score});
+      one.exams.predicted.insert(one.exams.predicted.end(), {1 - score, score});
       one.exams.label.push_back(label);
       one.patient.push_back(p);
     }
   }
-  one.exams.decision = decide(one.exams.probability, 2, 0.5);
+  one.exams.decision = decide(one.exams.predicted, 2, 0.5);
   for (const MetricSummary& each : summarize(leave_out_patients(std::vector{one}))) {
     EXPECT_EQ(each.primary().low.defined(), each.metric != metric_named("ece")) << each.metric->key;
   }
@@ -157,7 +157,7 @@ TEST(Summarize, TakesRanksFromAllFoldsWhereNoneHasThem) {
     one.fold = p;
     for (std::size_t i = 0; i < alone[0].exams.size(); ++i) {
       if (alone[0].patient[i] != p) continue;
-      for (int c : {0, 1}) one.exams.probability.push_back(alone[0].exams.score(i, c));
+      for (int c : {0, 1}) one.exams.predicted.push_back(alone[0].exams.score(i, c));
       one.exams.label.push_back(alone[0].exams.label[i]);
       one.exams.decision.push_back(alone[0].exams.decision[i]);
       one.patient.push_back(p);
@@ -261,7 +261,7 @@ TEST(PairedDifferences, OfModelsThatAreAlikeByChanceHaveAWidth) {
   const auto a = cohort(40, 2, 2.0, 9);
   auto b = a;
   for (FoldScores& fold : b) {
-    for (double& p : fold.exams.probability) p = 0.5 + 0.8 * (p - 0.5);
+    for (double& p : fold.exams.predicted) p = 0.5 + 0.8 * (p - 0.5);
   }
   const auto differences = paired_differences(leave_out_patients(a), leave_out_patients(b));
   for (const PairedDifference& one : differences) {
@@ -274,7 +274,7 @@ TEST(PairedDifferences, OfModelsThatAreAlikeByChanceHaveAWidth) {
 
 TEST(PairedDifferences, OfR2AreBoundedByTheirOwnError) {
   FoldScores a;
-  a.exams.classes = 1;
+  a.exams.width = 1;
   a.exams.scale = Scale::kNumber;
   CounterRandom random({3});
   FoldScores b = a;
@@ -282,7 +282,7 @@ TEST(PairedDifferences, OfR2AreBoundedByTheirOwnError) {
     const double truth = normal(random);
     for (FoldScores* one : {&a, &b}) {
       one->exams.number.push_back(truth);
-      one->exams.probability.push_back(truth + 0.5 * normal(random));
+      one->exams.predicted.push_back(truth + 0.5 * normal(random));
       one->exams.label.push_back(0);
       one->exams.decision.push_back(0);
       one->patient.push_back(p);
@@ -332,8 +332,8 @@ TEST(PairedDifferences, AreZeroForEqualModelsAndTightForSimilarOnes) {
   for (FoldScores& fold : b) {
     for (std::size_t i = 0; i < fold.exams.size(); ++i) {
       const double p = std::clamp(fold.exams.score(i, 1) + 0.02 * normal(random), 0.0, 1.0);
-      fold.exams.probability[2 * i] = 1 - p;
-      fold.exams.probability[2 * i + 1] = p;
+      fold.exams.predicted[2 * i] = 1 - p;
+      fold.exams.predicted[2 * i + 1] = p;
     }
   }
   const auto other = leave_out_patients(b);

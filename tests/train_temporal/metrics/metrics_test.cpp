@@ -13,11 +13,11 @@ namespace {
 ScoredExams binary(std::vector<double> score, std::vector<int> label, double threshold = 0.5) {
   ScoredExams exams;
   for (double s : score) {
-    exams.probability.push_back(1 - s);
-    exams.probability.push_back(s);
+    exams.predicted.push_back(1 - s);
+    exams.predicted.push_back(s);
   }
   exams.label = std::move(label);
-  exams.decision = decide(exams.probability, 2, threshold);
+  exams.decision = decide(exams.predicted, 2, threshold);
   return exams;
 }
 

@@ -78,7 +78,7 @@ Json all_of(const std::string& path) {
   const CsvTable table = read_csv(path);
   ScoredExams exams;
   exams.scale = Scale::kTime;
-  exams.classes = table.header.size() - 3;
+  exams.width = table.header.size() - 3;
   for (std::size_t c = 4; c < table.header.size(); ++c)
     exams.horizons.push_back(number(table.header[c]));
   std::vector<std::size_t> group;
@@ -88,7 +88,7 @@ Json all_of(const std::string& path) {
     exams.label.push_back(row[1] == "1");
     label.push_back(survival_label(exams.number.back(), row[1] == "1"));
     group.push_back(static_cast<std::size_t>(number(row[2])));
-    for (std::size_t c = 3; c < row.size(); ++c) exams.probability.push_back(number(row[c]));
+    for (std::size_t c = 3; c < row.size(); ++c) exams.predicted.push_back(number(row[c]));
   }
   exams.decision.resize(exams.label.size());
   const Outcomes outcomes = outcomes_of(exams);

@@ -48,12 +48,12 @@ TEST(Verdict, FindsThatRanksWereLearntWhereNumbersAreExtreme) {
   for (std::size_t fold = 0; fold < 5; ++fold) {
     FoldScores& one = result.folds.emplace_back();
     one.fold = fold;
-    one.exams.classes = 1;
+    one.exams.width = 1;
     one.exams.scale = Scale::kNumber;
     for (std::size_t p = 0; p < 24; ++p) {
       const double z = nearly_normal(random);
       one.exams.number.push_back(std::exp(3 * z));
-      one.exams.probability.push_back(std::exp(3 * (z + 0.5 * nearly_normal(random))));
+      one.exams.predicted.push_back(std::exp(3 * (z + 0.5 * nearly_normal(random))));
       one.exams.label.push_back(0);
       one.exams.decision.push_back(0);
       one.patient.push_back(fold * 24 + p);
@@ -109,7 +109,7 @@ TEST(Verdict, ClaimsNothingThatSeedsDisagreeOn) {
 
 TEST(Groups, MakeIntervalsThatKnowThatTheyDiffer) {
   std::vector<ModelResult> models = {model("gru", 2.0, 2, 3), model("shuffled", 0.2, 2, 3)};
-  for (double& p : models[0].folds[2].exams.probability) p = 1 - p;  // one group is the other way
+  for (double& p : models[0].folds[2].exams.predicted) p = 1 - p;  // one group is the other way
   RunReport report = example(models, {"0", "1"});
   const Estimate narrow = report.models[0].summary[0].primary();
   report.held_out_by = "site";

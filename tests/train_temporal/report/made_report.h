@@ -24,7 +24,7 @@ inline ModelResult model(const std::string& name, double skill, std::size_t clas
   for (std::size_t fold = 0; fold < folds; ++fold) {
     FoldScores& one = result.folds.emplace_back();
     one.fold = fold;
-    one.exams.classes = classes;
+    one.exams.width = classes;
     std::vector<double> logits;
     for (std::size_t p = 0; p < 24; ++p) {
       CounterRandom random({seed, fold, p});
@@ -35,8 +35,8 @@ inline ModelResult model(const std::string& name, double skill, std::size_t clas
       one.exams.label.push_back(label);
       one.patient.push_back(fold * 24 + p);
     }
-    one.exams.probability = softmax(logits, classes);
-    one.exams.decision = decide(one.exams.probability, classes, 0.5);
+    one.exams.predicted = softmax(logits, classes);
+    one.exams.decision = decide(one.exams.predicted, classes, 0.5);
   }
   return result;
 }

@@ -114,7 +114,7 @@ TEST(Report, ShowsWhichEpochsAreKeptAndWhichFitsOverfit) {
 
 TEST(Report, SurvivesModelsThatSayNothing) {
   ModelResult broken = model("gru", 1.0), one_class = model("gru", 1.0);
-  for (FoldScores& fold : broken.folds) fold.exams.probability.assign(48, std::nan(""));
+  for (FoldScores& fold : broken.folds) fold.exams.predicted.assign(48, std::nan(""));
   for (FoldScores& fold : one_class.folds) fold.exams.label.assign(24, 1);
   for (const ModelResult& bad : {broken, one_class}) {
     const RunReport report = example({bad}, {"0", "1"});

@@ -7,7 +7,7 @@ void append(FoldScores& to, const FoldScores& from) {
   const auto add = [](auto& values, const auto& more) {
     values.insert(values.end(), more.begin(), more.end());
   };
-  add(to.exams.probability, from.exams.probability);
+  add(to.exams.predicted, from.exams.predicted);
   add(to.exams.label, from.exams.label);
   add(to.exams.decision, from.exams.decision);
   add(to.exams.number, from.exams.number);
@@ -19,15 +19,14 @@ void append(FoldScores& to, const FoldScores& from) {
 
 ScoredExams exams_at(const ScoredExams& from, std::span<const std::size_t> rows) {
   ScoredExams taken;
-  const std::size_t classes = taken.classes = from.classes;
+  const std::size_t width = taken.width = from.width;
   taken.scale = from.scale;
   taken.horizons = from.horizons;
   taken.per_frame = from.per_frame;
   taken.relaxed_frames = from.relaxed_frames;
   for (std::size_t i : rows) {
-    const auto row = from.probability.begin() + static_cast<std::ptrdiff_t>(i * classes);
-    taken.probability.insert(taken.probability.end(), row,
-                             row + static_cast<std::ptrdiff_t>(classes));
+    const auto row = from.predicted.begin() + static_cast<std::ptrdiff_t>(i * width);
+    taken.predicted.insert(taken.predicted.end(), row, row + static_cast<std::ptrdiff_t>(width));
     taken.label.push_back(from.label[i]);
     taken.decision.push_back(from.decision[i]);
     if (!from.number.empty()) taken.number.push_back(from.number[i]);

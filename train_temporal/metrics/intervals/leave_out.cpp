@@ -17,11 +17,11 @@ constexpr std::size_t kMostBlocks = 1000;
 // The exams ordered by score, so that resamples of a binary task arrive sorted at the rank
 // statistics.
 FoldScores sorted_by_score(const FoldScores& fold) {
-  if (fold.exams.classes != 2) return fold;
+  if (fold.exams.width != 2) return fold;
   std::vector<std::size_t> order(fold.exams.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const bool finite =
-      std::ranges::all_of(fold.exams.probability, [](double p) { return std::isfinite(p); });
+      std::ranges::all_of(fold.exams.predicted, [](double p) { return std::isfinite(p); });
   if (finite) {
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
       return fold.exams.score(a, 1) > fold.exams.score(b, 1);

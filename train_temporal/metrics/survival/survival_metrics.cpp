@@ -19,18 +19,18 @@ std::vector<double> risks_of(const ScoredExams& exams) {
 std::vector<double> survival_of(const ScoredExams& exams) {
   std::vector<double> survival;
   for (std::size_t i = 0; i < exams.size(); ++i)
-    for (std::size_t h = 1; h < exams.classes; ++h) survival.push_back(exams.score(i, h));
+    for (std::size_t h = 1; h < exams.width; ++h) survival.push_back(exams.score(i, h));
   return survival;
 }
 
 ScoredExams at_horizon(const ScoredExams& exams, std::size_t horizon) {
   ScoredExams one = exams;
-  one.classes = 2;
+  one.width = 2;
   one.horizons = {exams.horizons[horizon]};
-  one.probability.clear();
+  one.predicted.clear();
   for (std::size_t i = 0; i < exams.size(); ++i) {
     const double both[] = {exams.score(i, 0), exams.score(i, 1 + horizon)};
-    one.probability.insert(one.probability.end(), std::begin(both), std::end(both));
+    one.predicted.insert(one.predicted.end(), std::begin(both), std::end(both));
   }
   return one;
 }

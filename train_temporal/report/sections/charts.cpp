@@ -222,7 +222,7 @@ std::string scatter_chart(const RunReport& report) {
               "predicted",
               {}};
   const auto [least, most] = std::ranges::minmax(all.number);
-  Series dots{"predictions", all.number, all.probability, {}, {}};
+  Series dots{"predictions", all.number, all.predicted, {}, {}};
   dots.points = true;
   chart.series = {{"predicted = true", {least, most}, {least, most}, {}, {}, true}, dots};
   chart.large = true;

@@ -167,7 +167,7 @@ constexpr SectionFile kDecisionCurveTables[] = {{"decision_curve", decision_csv}
 void add_delong(std::vector<ModelResult>& models, double level) {
   if (models.empty() || models.front().folds.empty()) return;
   const ScoredExams& exams = models.front().folds.front().exams;
-  if (exams.classes != 2 || exams.scale != Scale::kNominal) return;
+  if (exams.width != 2 || exams.scale != Scale::kNominal) return;
   const AurocParts main = auroc_parts_of(models.front());
   for (ModelResult& model : models) {
     const AurocParts own = auroc_parts_of(model);

@@ -230,7 +230,7 @@ void evaluate_survival(RunReport& report) {
   const std::vector<FoldScores>& folds = report.models.front().folds;
   if (folds.empty()) return;
   const bool finite = std::ranges::all_of(folds, [](const FoldScores& fold) {
-    return std::ranges::all_of(fold.exams.probability, [](double p) { return std::isfinite(p); });
+    return std::ranges::all_of(fold.exams.predicted, [](double p) { return std::isfinite(p); });
   });
   if (!finite) return;
   for (std::size_t h = 0; h < folds.front().exams.horizons.size(); ++h)
