@@ -79,7 +79,7 @@ ROOMS = {
     "train_temporal/run": COMMON | {"common/torch", "cache",
                                     "train_temporal/report", "train_temporal/run",
                                     "train_temporal/tensorboard"} | EVALUATION | MODELS,
-    # A finished study as one folder, which predicts from exams as they come.
+    # A finished run as one folder, which predicts from exams as they come.
     "train_temporal/bundle": COMMON | {"common/torch", "cache", "extract", "extract/frames",
                                        "extract/preprocess", "extract/vit",
                                        "train_temporal/bundle", "train_temporal/data",

@@ -1,4 +1,4 @@
-// A finished study as one folder, or one tar file of it, that gives predictions by itself:
+// A finished run as one folder, or one tar file of it, that gives predictions by itself:
 //
 //   bundle.json                 format, versions, licence, recipe, backbone, targets, training
 //   README.md                   the model card, with front matter as the Hugging Face hub reads it

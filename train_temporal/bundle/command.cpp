@@ -207,7 +207,7 @@ constexpr Verb kExport{"bundle",
 
 constexpr VerbsHelp kHelp{
     "Usage: coldframe bundle VERB … [options]\n\n"
-    "A finished study as one folder or file that predicts by itself.",
+    "A finished run as one folder or file that predicts by itself.",
     "`coldframe bundle VERB --help` says more; `coldframe predict --bundle` "
     "and `coldframe evaluate --bundle` use one."};
 

@@ -1,4 +1,4 @@
-// `coldframe bundle VERB`: a finished study as one thing to hand over.
+// `coldframe bundle VERB`: a finished run as one thing to hand over.
 #pragma once
 
 #include <string>

@@ -113,9 +113,9 @@ ModelPredictions examine_other(const ApplyOptions& options, const Ensemble& main
   return apply(other, name_of(options.against), dataset, cohort, asked);
 }
 
-StudyReport report_on(const std::vector<ModelPredictions>& models, const Cohort& cohort,
-                      const ResolvedQuestions& asked, const Ensemble& ensemble,
-                      const ApplyOptions& options, Seen seen) {
+RunReport report_on(const std::vector<ModelPredictions>& models, const Cohort& cohort,
+                    const ResolvedQuestions& asked, const Ensemble& ensemble,
+                    const ApplyOptions& options, Seen seen) {
   const auto used = cohort.labeled();
   RunFacts run;
   run.title = "Coldframe evaluation report";
@@ -130,8 +130,8 @@ StudyReport report_on(const std::vector<ModelPredictions>& models, const Cohort&
     run.frame_covariates = ensemble.card().config.frame_covariates;
   }
   run.bootstrap = {options.resamples, options.seed};
-  StudyReport study = report_of(models, run, cohort, used, asked);
-  KeyValues& facts = study.targets.front().configuration;
+  RunReport report = report_of(models, run, cohort, used, asked);
+  KeyValues& facts = report.targets.front().configuration;
   const bool bundled = !options.bundle.empty();
   facts = {
       {bundled ? "bundle" : "run", (bundled ? options.bundle : options.run).filename().string()},
@@ -140,17 +140,17 @@ StudyReport report_on(const std::vector<ModelPredictions>& models, const Cohort&
     if (!cohort.targets[t].has_threshold()) continue;
     const std::string of =
         cohort.targets.size() > 1 ? concat("threshold of ", cohort.targets[t].name) : "threshold";
-    study.targets[t].applied_threshold = asked.questions.threshold.value_or(ensemble.threshold(t));
-    facts.emplace_back(of, fixed(*study.targets[t].applied_threshold, 4));
+    report.targets[t].applied_threshold = asked.questions.threshold.value_or(ensemble.threshold(t));
+    facts.emplace_back(of, fixed(*report.targets[t].applied_threshold, 4));
   }
   facts.emplace_back("feature_digest", ensemble.card().recipe.feature_digest());
-  return study;
+  return report;
 }
 
 // Says how far the cohort lies from the training's, where the run knows that.
-void add_shift(RunReport& report, const fs::path& study, const Cohort& cohort,
+void add_shift(TargetReport& report, const fs::path& run, const Cohort& cohort,
                const Dataset& dataset, const std::vector<Trait>& times) {
-  const auto unlike = UnlikeTraining::read(study, cohort.cache.dimension());
+  const auto unlike = UnlikeTraining::read(run, cohort.cache.dimension());
   if (!unlike) return;
   const ExamTraits traits = traits_of(dataset, cohort.labeled());
   report.shift = cohort_shift(*unlike, traits);
@@ -223,7 +223,7 @@ void require_replaceable(const fs::path& out, bool overwrite) {
   require_evaluation(out);
 }
 
-void write_results(const ApplyOptions& options, const StudyReport& report, const Json& summary,
+void write_results(const ApplyOptions& options, const RunReport& report, const Json& summary,
                    const std::string& predictions) {
   const fs::path out = without_trailing_slash(fs::absolute(options.out));
   create_folders_durably(out.parent_path());
@@ -239,9 +239,9 @@ void write_results(const ApplyOptions& options, const StudyReport& report, const
 }
 
 // `predictions`: a CSV, or nothing where these are another folder's.
-void finish(const StudyReport& report, const Json& failures, const ApplyOptions& options,
+void finish(const RunReport& report, const Json& failures, const ApplyOptions& options,
             const std::string& predictions) {
-  for (const RunReport& target : report.targets) {
+  for (const TargetReport& target : report.targets) {
     for (const std::string& warning : data_warnings(target)) log_warning(warning);
   }
   Json summary = metrics_json(report);
@@ -251,9 +251,9 @@ void finish(const StudyReport& report, const Json& failures, const ApplyOptions&
 }
 
 int compare_runs(const ApplyOptions& options) {
-  const StudyReport report = compare_held_out(options.run, options.against,
-                                              {options.resamples, options.seed}, options.questions);
-  for (const RunReport& target : report.targets) {
+  const RunReport report = compare_held_out(options.run, options.against,
+                                            {options.resamples, options.seed}, options.questions);
+  for (const TargetReport& target : report.targets) {
     for (const std::string& warning : target.warnings) log_warning(warning);
   }
   finish(report, {}, options, {});
@@ -287,14 +287,14 @@ int run_evaluate(const std::vector<std::string>& arguments) {
     other = examine_other(options, ensemble, cohort, asked, applied.device());
   for (const std::string& warning : cohort.warnings) log_warning(warning);
   const Dataset dataset = ensemble.load(cohort.cache, cohort.labeled(), applied.device());
-  auto models = examine(applied.study(), ensemble, cohort, dataset, asked);
+  auto models = examine(applied.folder(), ensemble, cohort, dataset, asked);
   if (other) models.push_back(std::move(*other));
 
-  StudyReport report = report_on(models, cohort, asked, ensemble, options, seen);
+  RunReport report = report_on(models, cohort, asked, ensemble, options, seen);
   cache::Pictures pictures(cohort.cache,
                            options.questions.without_thumbnails ? 0 : cache::kMostPictureBytes);
   show_held_out(models.front(), cohort, pictures, report.targets.front());
-  add_shift(report.targets.front(), applied.study(), cohort, dataset, times_shown_to(ensemble));
+  add_shift(report.targets.front(), applied.folder(), cohort, dataset, times_shown_to(ensemble));
   finish(report, applied.raw() ? failures : Json(), options,
          options.out.empty() ? "" : to_csv(models.front().held_out));
   return static_cast<int>(failures.empty() ? ExitCode::kDone : ExitCode::kDoneWithFindings);

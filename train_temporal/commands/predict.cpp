@@ -31,7 +31,7 @@ namespace {
 struct Outcome {
   std::vector<std::size_t> exams;  // of the cache
   std::size_t left_out = 0, failures = 0;
-  std::vector<OodScore> unlike;          // of each exam; empty where the study does not know
+  std::vector<OodScore> unlike;          // of each exam; empty where the run does not know
   std::vector<ExplainedExam> explained;  // with --explain or --maps
   std::int64_t mapped_block = 0;         // with --maps
   double map_gap = 0;
@@ -186,7 +186,7 @@ Outcome predict(Predictor& applied, const cache::CacheReader& cache, const Apply
   std::optional<UnfinishedMaps> maps;
   if (!options.maps.empty()) maps.emplace(applied, dataset, options);
   PredictionTable predictions = ensemble.predict(cache, dataset, outcome.exams);
-  outcome.unlike = judge_exams(applied.study(), dataset, outcome.exams, times_shown_to(ensemble));
+  outcome.unlike = judge_exams(applied.folder(), dataset, outcome.exams, times_shown_to(ensemble));
   if (const std::string warning = warn_of_unlike(outcome.unlike); !warning.empty())
     log_warning(warning);
   add_unlike(predictions, outcome.unlike);

@@ -40,12 +40,12 @@ torch::Device device_for(const ApplyOptions& options) {
 
 Predictor::Predictor(const ApplyOptions& options)
     : bundle_(bundle_of(options)),
-      study_(bundle_ ? bundle_->folder() : options.run),
+      folder_(bundle_ ? bundle_->folder() : options.run),
       other_patients_(options.other_patients),
       without_times_(options.without_times),
       raw_(raw_exams_of(bundle_, options)),
       device_(device_for(options)),
-      ensemble_(model_files(study_), options.data.labels),
+      ensemble_(model_files(folder_), options.data.labels),
       cache_(options.data.cache) {
   ensemble_.set_horizons(options.data.horizons);
 }
@@ -79,7 +79,7 @@ std::optional<std::size_t> Predictor::count_known(std::span<const cache::ExamInf
                                                   const std::vector<std::size_t>& used) const {
   if (other_patients_) return 0;
   if (bundle_) return std::nullopt;
-  return temporal::count_known(study_, exams, patients, used);
+  return temporal::count_known(folder_, exams, patients, used);
 }
 
 Json failures_json(const cache::CacheReader& cache) {

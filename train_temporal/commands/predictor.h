@@ -1,4 +1,4 @@
-// A study and what it is applied to: the models of a run or of a bundle, and the features of a
+// A run and what it is applied to: the models of a run or of a bundle, and the features of a
 // cache or of exams as they come.
 #pragma once
 
@@ -22,7 +22,7 @@ class Predictor {
 
   const torch::Device& device() const { return device_; }
   Ensemble& ensemble() { return ensemble_; }
-  const std::filesystem::path& study() const { return study_; }  // with models/ and controls/
+  const std::filesystem::path& folder() const { return folder_; }  // with models/ and controls/
   // The cache to read, made of exams as they come where there is none.
   const std::filesystem::path& features();
   const std::filesystem::path& features_of(const std::filesystem::path& input);  // of raw exams
@@ -42,7 +42,7 @@ class Predictor {
 
  private:
   std::optional<bundle::Bundle> bundle_;
-  std::filesystem::path study_;
+  std::filesystem::path folder_;
   bool other_patients_, without_times_;
   std::optional<bundle::RawExams> raw_;
   torch::Device device_;

@@ -65,8 +65,8 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
     const auto [least, most] = std::ranges::minmax(lengths);
     card.least_frames = least;
     card.most_frames = most;
-    card.readings.clear();
-    for (const FoldReadout& one : readouts) card.readings.push_back(one.seeds[name.seed]);
+    card.readouts.clear();
+    for (const FoldReadout& one : readouts) card.readouts.push_back(one.seeds[name.seed]);
     const auto place = name.model == experiment.options.model
                            ? models_folder(folder.file(""))
                            : control_folder(folder.file(""), name.model);
@@ -81,7 +81,7 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
   }
 }
 
-void write_figures(const std::filesystem::path& folder, const StudyReport& report,
+void write_figures(const std::filesystem::path& folder, const RunReport& report,
                    const std::string& page) {
   const auto place = folder / kFiguresFolder;
   std::filesystem::create_directories(place);

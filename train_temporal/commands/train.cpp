@@ -53,7 +53,7 @@ std::string device_names(const std::vector<torch::Device>& devices) {
 
 class TrainingRun {
  public:
-  // `folder`: what is to be trained goes there; null: nothing is, but for --benchmark.
+  // `folder`: where the run grows; null with --benchmark, which keeps nothing.
   TrainingRun(const TrainOptions& options, const RunFolder* folder);
 
   Json config() const;
@@ -72,10 +72,10 @@ class TrainingRun {
   }
   bool train(RunFolder& folder);  // false: another process has published the run
   void search(const RunFolder& folder);
-  void add_search(RunReport& report) const;
+  void add_search(TargetReport& report) const;
   void warn_of_fits(const std::vector<FinishedFit>& fits);
-  StudyReport report(const std::vector<ModelPredictions>& models,
-                     const std::vector<FinishedFit>& fits) const;
+  RunReport report(const std::vector<ModelPredictions>& models,
+                   const std::vector<FinishedFit>& fits) const;
 
   TrainOptions options_;
   Clock::time_point started_ = Clock::now();
@@ -173,7 +173,7 @@ void TrainingRun::search(const RunFolder& folder) {
   write_file_atomically(folder.file("search.csv"), search_csv(found_, experiment()));
 }
 
-void TrainingRun::add_search(RunReport& report) const {
+void TrainingRun::add_search(TargetReport& report) const {
   ModelResult& main = report.models.front();
   if (found_.chosen.empty()) return;
   main.name = searched_name(found_, experiment());
@@ -257,10 +257,10 @@ bool TrainingRun::train(RunFolder& folder) {
   write_tables(folder, experiment(), cohort_, fits, models);
   write_models(folder, experiment(), cohort_, source_kinds_, fits, models);
   write_unlike_training(datasets_.front(), splits_, folder.file(kUnlikeFile));
-  StudyReport result = report(models, fits);
+  RunReport result = report(models, fits);
   Json summary = metrics_json(result);
   if (monitor_) add_machine(*monitor_, options_.monitor, result.targets.front(), summary);
-  for (const RunReport& target : result.targets) {
+  for (const TargetReport& target : result.targets) {
     for (const std::string& warning : data_warnings(target)) log_warning(warning);
   }
   const std::string beside = compare_with_earlier(options_, folder, summary);
@@ -297,8 +297,8 @@ void TrainingRun::warn_of_fits(const std::vector<FinishedFit>& fits) {
   }
 }
 
-StudyReport TrainingRun::report(const std::vector<ModelPredictions>& models,
-                                const std::vector<FinishedFit>& fits) const {
+RunReport TrainingRun::report(const std::vector<ModelPredictions>& models,
+                              const std::vector<FinishedFit>& fits) const {
   const auto used = exams_in(splits_);
   RunFacts run;
   run.subtitle = options_.out.filename().string();
@@ -308,9 +308,9 @@ StudyReport TrainingRun::report(const std::vector<ModelPredictions>& models,
   run.covariates = covariate_facts(cohort_.covariates, used);
   run.frame_covariates = options_.covariates.at_frames;
   run.tuned = tuned_ != nullptr;
-  StudyReport study = report_of(models, run, cohort_, used, asked_);
-  for (RunReport& target : study.targets) add_search(target);
-  RunReport& result = study.targets.front();
+  RunReport all = report_of(models, run, cohort_, used, asked_);
+  for (TargetReport& target : all.targets) add_search(target);
+  TargetReport& result = all.targets.front();
   for (const FinishedFit& fit : fits)
     if (fit.name.model == options_.model) result.curves.push_back(curve_of(fit));
   Json settings = config();
@@ -324,7 +324,7 @@ StudyReport TrainingRun::report(const std::vector<ModelPredictions>& models,
                       {"features", placement_.text},
                       {"device", device_names(devices_)}};
   for (auto& fact : to_facts(memory_use(fits, experiment()))) result.resources.push_back(fact);
-  return study;
+  return all;
 }
 
 }  // namespace

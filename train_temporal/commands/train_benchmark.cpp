@@ -85,13 +85,14 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
   at::set_num_threads(kThreadsPerFit);
   reset_device_memory_peak(experiment.device());
   Trainer trainer(task);
-  result.at_once = trainer.pieces().training;
-  result.predicted_bytes = result.features_bytes + predict_memory(task, trainer.pieces()).total() +
+  result.at_once = trainer.micro_batches().training;
+  result.predicted_bytes = result.features_bytes +
+                           predict_memory(task, trainer.micro_batches()).total() +
                            predict_vit_step(task);
   time_epochs(trainer, result);
   // Predicts the test part, too: that may take more than the validation part.
   if (trainer.finish().history.empty()) throw DataError(kDivergedAtOnce);
-  result.at_once = trainer.pieces().training;
+  result.at_once = trainer.micro_batches().training;
   result.measured_bytes = peak_device_memory(experiment.device());
   result.longest_run_seconds = result.epoch_seconds * static_cast<double>(options.fit.epochs) *
                                static_cast<double>(plan.trained) /

@@ -75,7 +75,7 @@ static CsvTable rows_of_last_start(const std::filesystem::path& csv) {
   return table;
 }
 
-void add_machine(Monitor& monitor, const std::filesystem::path& csv, RunReport& report,
+void add_machine(Monitor& monitor, const std::filesystem::path& csv, TargetReport& report,
                  Json& summary) {
   const ResourceSummary taken = monitor.finish();
   summary["machine"] = to_json(taken);
@@ -128,7 +128,7 @@ std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
 
 namespace {
 
-StudyReport compare(const std::filesystem::path& run, const TrainOptions& options) {
+RunReport compare(const std::filesystem::path& run, const TrainOptions& options) {
   Questions questions;
   questions.prevalence = options.questions.prevalence;
   questions.at_specificity = options.questions.at_specificity;
@@ -140,7 +140,7 @@ StudyReport compare(const std::filesystem::path& run, const TrainOptions& option
 
 void tell_comparison(const TrainOptions& options) {
   if (options.against.empty()) return;
-  const StudyReport both = compare(options.out, options);
+  const RunReport both = compare(options.out, options);
   std::cout << (options.json ? metrics_json(both).dump(2) + "\n" : summary_text(both));
 }
 
@@ -148,7 +148,7 @@ std::string compare_with_earlier(const TrainOptions& options, const RunFolder& f
                                  Json& summary) {
   if (options.against.empty()) return {};
   try {
-    const StudyReport both = compare(folder.file(""), options);
+    const RunReport both = compare(folder.file(""), options);
     summary["against"] = metrics_json(both);
     write_file_atomically(folder.file("against.html"), render_report(both));
     return "\n" + summary_text(both);

@@ -1,4 +1,5 @@
-// Fills a training run's report with its folds, fits and settings.
+// What a training run alone has to tell: its curves, the machine's load, warnings of fits, and how
+// it compares with an earlier run.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,7 @@ FoldCurve curve_of(const FinishedFit& fit);
 std::unique_ptr<Monitor> start_monitor(const TrainOptions& options,
                                        const std::vector<torch::Device>& devices);
 // Ends it; the report gets what its CSV says.
-void add_machine(Monitor& monitor, const std::filesystem::path& csv, RunReport& report,
+void add_machine(Monitor& monitor, const std::filesystem::path& csv, TargetReport& report,
                  Json& summary);
 
 // Adds the comparison with --against to the run and its summary; its text, empty where there is

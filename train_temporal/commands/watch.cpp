@@ -243,7 +243,7 @@ void predict(Predictor& applied, const fs::path& path, Json& result) {
   for (const std::string& said : applied.warnings_of(cache, exams)) log_warning(said);
   const Dataset dataset = ensemble.load(cache, exams, applied.device());
   PredictionTable predictions = ensemble.predict(cache, dataset, exams);
-  add_unlike(predictions, judge_exams(applied.study(), dataset, exams, times_shown_to(ensemble)));
+  add_unlike(predictions, judge_exams(applied.folder(), dataset, exams, times_shown_to(ensemble)));
   const CsvTable table = parse_csv(to_csv(predictions), path.string());
   result["header"] = table.header;
   for (const auto& row : table.rows) result["rows"].push_back(row);

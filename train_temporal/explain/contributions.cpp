@@ -43,13 +43,13 @@ class TorchOperations : public KeepingOperations<torch::Tensor> {
 void add_model(ExplainedExam& exam, TrainedModel& trained, FeatureSource& features, double share) {
   const ModelMetadata& card = trained.card;
   const Target& target = card.targets[exam.target];
-  const Readout& reading = card.readings[exam.target];
+  const Readout& readout = card.readouts[exam.target];
   const auto first = static_cast<std::int64_t>(first_output(card.targets, exam.target));
   const auto outputs = static_cast<std::int64_t>(target.outputs());
   const auto output = [&](const torch::Tensor& all) {
     TorchOperations on;
     const auto own = on.keep(all.narrow(1, first, outputs));
-    return on.at(target.kind().explained(on, target, reading, exam.of_class.value_or(0), own))
+    return on.at(target.kind().explained(on, target, readout, exam.of_class.value_or(0), own))
         .select(1, 0);
   };
   features.plan({{exam.exam}});
@@ -57,7 +57,7 @@ void add_model(ExplainedExam& exam, TrainedModel& trained, FeatureSource& featur
   features.evaluate();
   const Contributions one = integrated_gradients(*trained.model, features.window(), card.config,
                                                  card.fit_seed, exam.exam, output);
-  const double unit = share * reading.deviation, zero = share * reading.mean;
+  const double unit = share * readout.deviation, zero = share * readout.mean;
   Contributions& mean = exam.values;
   mean.frames.resize(one.frames.size());
   for (std::size_t t = 0; t < one.frames.size(); ++t) mean.frames[t] += unit * one.frames[t];

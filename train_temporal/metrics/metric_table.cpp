@@ -27,11 +27,11 @@ unsigned kind_of(Scale scale, std::size_t classes) {
     case Scale::kOrdinal:
       return kOrdinalClasses;
     case Scale::kNumber:
-      return kNumbers;
+      return kNumberLabels;
     case Scale::kTime:
       break;
   }
-  return kTimes;
+  return kTimeLabels;
 }
 
 // Why nothing can be computed from these exams; empty where something can.

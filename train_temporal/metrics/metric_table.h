@@ -17,8 +17,8 @@ enum LabelKind : unsigned {
   kTwoClasses = 1,
   kManyClasses = 2,
   kOrdinalClasses = 4,
-  kNumbers = 8,
-  kTimes = 16,
+  kNumberLabels = 8,
+  kTimeLabels = 16,
   kNominalClasses = kTwoClasses | kManyClasses,
   kAllClasses = kNominalClasses | kOrdinalClasses,
 };

@@ -1,5 +1,5 @@
 // Dropout, and noise on the inputs, that depend on (seed, epoch, exam, frame, layer) only, so that
-// a batch gives the same result in one piece or in micro-batches, on any thread.
+// a batch gives the same result whole or in micro-batches, on any thread.
 #pragma once
 
 #include <cstdint>

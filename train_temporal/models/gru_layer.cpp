@@ -29,7 +29,7 @@ void for_steps(const PackedSteps& steps, bool in_time, Body body) {
 
 GruPass::GruPass(const GruShape& shape)
     : shape_(shape),
-      runs_(static_cast<std::size_t>(shape.layers * shape.directions())),
+      passes_(static_cast<std::size_t>(shape.layers * shape.directions())),
       outputs_(static_cast<std::size_t>(shape.layers)) {}
 
 std::size_t GruPass::index(Place at) const {
@@ -41,7 +41,7 @@ const float* GruPass::output() const {
 }
 
 const float* GruPass::last(std::int64_t layer, std::int64_t direction) const {
-  return runs_[index({layer, direction})].state.data();
+  return passes_[index({layer, direction})].state.data();
 }
 
 const float* GruPass::layer_input(std::int64_t layer, const float* x) const {
@@ -65,10 +65,10 @@ void GruPass::run(Place at, const GruWeights& weights, const PackedSteps& steps,
   const SequenceKernels& k = kernels();
   const std::int64_t hidden = shape_.hidden, gates = 3 * hidden, width = shape_.width();
   const std::int64_t inputs = shape_.layer_input(at.layer);
-  Run& run = runs_[index(at)];
-  float* saved = run.gates.sized(steps.rows * 4 * hidden);
-  float* previous = run.previous.sized(steps.rows * hidden);
-  float* state = run.state.zeroed(steps.sequences() * hidden);
+  LayerPass& own = passes_[index(at)];
+  float* saved = own.gates.sized(steps.rows * 4 * hidden);
+  float* previous = own.previous.sized(steps.rows * hidden);
+  float* state = own.state.zeroed(steps.sequences() * hidden);
   float* recurrent = recurrent_.sized(steps.sequences() * gates);
   float* projected = projected_.sized(steps.rows * gates);
   float* output = outputs_[static_cast<std::size_t>(at.layer)].data() + at.direction * hidden;
@@ -118,7 +118,7 @@ void GruPass::run_back(Place at, const GruWeights& weights, const PackedSteps& s
                        const float* d_output, const float* d_last) {
   const SequenceKernels& k = kernels();
   const std::int64_t hidden = shape_.hidden, gates = 3 * hidden, width = shape_.width();
-  const Run& run = runs_[index(at)];
+  const LayerPass& own = passes_[index(at)];
   const std::int64_t state_size = steps.sequences() * hidden;
   float* d_state = d_last == nullptr ? d_state_.zeroed(state_size) : d_state_.sized(state_size);
   if (d_last != nullptr) std::copy_n(d_last, state_size, d_state);
@@ -131,8 +131,8 @@ void GruPass::run_back(Place at, const GruWeights& weights, const PackedSteps& s
   for_steps(steps, at.direction != 0, [&](std::int64_t row, std::int64_t size) {
     const float* d_out =
         d_output == nullptr ? nothing : d_output + row * width + at.direction * hidden;
-    k.gate_gradients({size, hidden, run.gates.data() + row * 4 * hidden,
-                      run.previous.data() + row * hidden, d_out, d_output == nullptr ? 0 : width,
+    k.gate_gradients({size, hidden, own.gates.data() + row * 4 * hidden,
+                      own.previous.data() + row * hidden, d_out, d_output == nullptr ? 0 : width,
                       d_state, d_projected + row * gates, d_recurrent + row * gates});
     if (row == first_row) return;
     k.multiply({size, hidden, gates, d_recurrent + row * gates, gates, false, weights.hidden,
@@ -147,7 +147,7 @@ void GruPass::add_parameters(Place at, const PackedSteps& steps, const float* x,
   const std::int64_t inputs = shape_.layer_input(at.layer);
   const float* d_projected = projected_.data();
   const float* d_recurrent = d_recurrent_.data();
-  const float* previous = runs_[index(at)].previous.data();
+  const float* previous = passes_[index(at)].previous.data();
   const Start start = fresh ? Start::kZero : Start::kAccumulate;
   k.multiply({gates, inputs, steps.rows, d_projected, gates, true, x, inputs, gradients.input,
               inputs, start});

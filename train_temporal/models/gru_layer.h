@@ -71,7 +71,7 @@ class GruPass {
                 std::span<const float* const> masks, const Gradient& gradient);
 
  private:
-  struct Run {  // one layer in one direction
+  struct LayerPass {  // one layer in one direction
     Buffer gates, previous, state;
   };
   struct Place {
@@ -86,7 +86,7 @@ class GruPass {
                       const GruGradients& gradients, bool fresh);
 
   GruShape shape_;
-  std::vector<Run> runs_;
+  std::vector<LayerPass> passes_;
   std::vector<Buffer> outputs_;           // by layer, [N, W]
   Buffer projected_, recurrent_;          // [N, 3H], [B, 3H]
   Buffer d_recurrent_, d_state_, zeros_;  // [N, 3H], [B, H], [H]

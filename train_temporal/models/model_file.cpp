@@ -19,7 +19,7 @@ Json card_json(const ModelMetadata& card) {
   json["targets"] = Json::array();
   for (std::size_t t = 0; t < card.targets.size(); ++t) {
     Json& entry = json["targets"].emplace_back(to_json(card.targets[t]));
-    add_readout(entry, card.targets[t], card.readings[t]);
+    add_readout(entry, card.targets[t], card.readouts[t]);
   }
   json["repeat"] = card.repeat;
   json["fold"] = card.fold;
@@ -41,7 +41,7 @@ ModelMetadata card_from_json(const Json& json) {
   card.config = model_config_from_json(json.at("model"));
   for (const Json& entry : json.at("targets")) {
     card.targets.push_back(target_from_json(entry));
-    card.readings.push_back(readout_from_json(entry, card.targets.back()));
+    card.readouts.push_back(readout_from_json(entry, card.targets.back()));
   }
   card.repeat = json.at("repeat").get<std::size_t>();
   card.fold = json.at("fold").get<std::size_t>();
@@ -113,17 +113,17 @@ void check_shapes(const std::filesystem::path& path, const StateDict& weights,
 
 void check_numbers(const std::filesystem::path& path, const StateDict& weights,
                    const ModelMetadata& card) {
-  for (const Readout& reading : card.readings) {
+  for (const Readout& readout : card.readouts) {
     const auto require = [&](bool fine, const char* what, double value) {
       if (fine && std::isfinite(value)) return;
       throw DataError(
           concat("'", path.string(), "': the ", what, " is ", value,
                  ", expected a finite number, of a temperature or a deviation above 0"));
     };
-    require(reading.temperature > 0, "temperature", reading.temperature);
-    require(reading.deviation > 0, "deviation", reading.deviation);
-    require(true, "threshold", reading.threshold);
-    require(true, "mean", reading.mean);
+    require(readout.temperature > 0, "temperature", readout.temperature);
+    require(readout.deviation > 0, "deviation", readout.deviation);
+    require(true, "threshold", readout.threshold);
+    require(true, "mean", readout.mean);
   }
   for (const auto& [name, tensor] : weights) {
     if (tensor.isfinite().all().item<bool>()) continue;
@@ -142,7 +142,7 @@ std::filesystem::path backbone_folder(const std::filesystem::path& model) {
 std::vector<double> scores_of(const ModelMetadata& card, std::size_t target,
                               const std::vector<double>& outputs) {
   const Target& one = card.targets[target];
-  return scores_of(one, card.readings[target],
+  return scores_of(one, card.readouts[target],
                    columns(outputs, static_cast<std::size_t>(card.config.outputs),
                            first_output(card.targets, target), one.outputs()));
 }

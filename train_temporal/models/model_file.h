@@ -20,7 +20,7 @@ struct ModelMetadata {
   ModelConfig config;
   cache::Recipe recipe;                   // of the cache it was trained on
   std::vector<Target> targets;            // whose outputs lie side by side in the head
-  std::vector<Readout> readings;          // of each
+  std::vector<Readout> readouts;          // of each
   std::vector<std::string> source_kinds;  // for the `clock` control
   std::size_t repeat = 0, fold = 0, seed = 0;
   std::uint64_t fit_seed = 0;  // of all the fit's random numbers

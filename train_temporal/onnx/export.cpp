@@ -35,7 +35,7 @@ std::map<std::string, std::string> facts_of(const temporal::ModelMetadata& card)
   Json targets = Json::array();
   for (std::size_t t = 0; t < card.targets.size(); ++t) {
     targets.push_back(to_json(card.targets[t]));
-    targets.back()["threshold"] = card.readings[t].threshold;
+    targets.back()["threshold"] = card.readouts[t].threshold;
   }
   std::map<std::string, std::string> facts = {{"targets", targets.dump()},
                                               {"model", to_json(card.config).dump()},

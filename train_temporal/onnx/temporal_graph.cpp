@@ -95,13 +95,13 @@ class Readings {
 
   void read(const Value& outputs, std::size_t t) {
     const temporal::Target& target = card_.targets[t];
-    const temporal::Readout& reading = card_.readings[t];
+    const temporal::Readout& readout = card_.readouts[t];
     const auto from = static_cast<std::int64_t>(first_output(card_.targets, t));
     const auto count = static_cast<std::int64_t>(target.outputs());
     const Value own = graph_.slice(outputs, per_frame_ ? 2 : 1, from, from + count);
     TaskNodes on(graph_, per_frame_ ? 2 : 1);
     const Value scores =
-        on.at(target.kind().scores_of(on, target, reading, on.keep({own, count}))).value;
+        on.at(target.kind().scores_of(on, target, readout, on.keep({own, count}))).value;
     graph_.output(scores, target.name, shape_of(static_cast<std::int64_t>(target.scores())));
   }
 

@@ -5,7 +5,7 @@
 namespace coldframe::temporal {
 namespace {
 
-bool order_matters(const RunReport& report) {
+bool order_matters(const TargetReport& report) {
   return report.models.front().learns_order;
 }
 
@@ -53,7 +53,7 @@ constexpr Claim kClaims[] = {
               "({figures}): keep the frozen one.",
      .undecided = "Tuning the ViT is not shown to have paid ({figures}): keep the frozen one.",
      .unexamined = "tuning the ViT (control 'frozen')",
-     .arises = [](const RunReport& report) { return report.tuned; },
+     .arises = [](const TargetReport& report) { return report.tuned; },
      .better_if_learnt = true},
     {.control = "shuffled",
      .said = Said::kIfLearnt,
@@ -97,7 +97,7 @@ constexpr Claim kClaims[] = {
      .undecided = "Whether the pixels add to the covariates is undecided: {covariates} alone may "
                   "do as well as {main} ({figures}).",
      .unexamined = "pixels beside the covariates (control 'covariates')",
-     .arises = [](const RunReport& report) { return !report.covariates.empty(); }},
+     .arises = [](const TargetReport& report) { return !report.covariates.empty(); }},
     {.control = "clock",
      .said = Said::kIfLearnt,
      .figures = "{metric} of these alone",
@@ -110,7 +110,7 @@ constexpr Claim kClaims[] = {
          "{margin} ({figures}). {main} may have learnt how the exams were acquired.",
      .undecided = "Whether {main} knows more than {facts} do is undecided ({figures}).",
      .unexamined = "pixels rather than metadata (control 'clock')",
-     .arises = [](const RunReport&) { return true; },
+     .arises = [](const TargetReport&) { return true; },
      .though = " These alone are better than chance, though: part of the result may come from how "
                "the exams were acquired."},
 };

@@ -23,7 +23,7 @@ struct Claim {
   std::string_view what = {};  // {What}, and with a small letter {what}
   // Where the control was not trained, but the question arises.
   std::string_view unexamined = {};
-  bool (*arises)(const RunReport&) = nullptr;
+  bool (*arises)(const TargetReport&) = nullptr;
   bool only_if_arises = false;    // then it is not said of other models
   std::string_view though = {};   // added to `better` where the control is better than chance
   bool better_if_learnt = false;  // else it is undecided

@@ -133,7 +133,7 @@ struct SubgroupColumn {
   std::string column;
   std::vector<std::string> values;
   std::vector<std::size_t> value_of;  // of each exam; values.size(): it has none
-  // After evaluate_study(), in the order of `values`; and so many exams, or frames, in none.
+  // After evaluate_report(), in the order of `values`; and so many exams, or frames, in none.
   std::vector<Subgroup> groups;
   std::size_t without_value = 0;
 };
@@ -201,7 +201,7 @@ struct RunFacts {
 };
 
 // What a report says of one target.
-struct RunReport : RunFacts {
+struct TargetReport : RunFacts {
   std::string target;                // the label column
   std::string event;                 // of a time to an event: the column that says if it came
   std::string task = "binary";       // what is learnt of it
@@ -217,23 +217,23 @@ struct RunReport : RunFacts {
   std::string picture_note;         // HTML on what pictures of frames the page has; "": none
   std::optional<double> applied_threshold = {};  // of an evaluation: at which it decides
   Questions questions;
-  std::vector<OperatingFigure> operating_points;  // after evaluate_study(), as asked for
+  std::vector<OperatingFigure> operating_points;  // after evaluate_report(), as asked for
   SurvivalFigures survival;                       // likewise
   std::vector<SubgroupColumn> subgroups;
   std::vector<Characteristic> characteristics;
   std::vector<std::string> warnings;
 };
 
-std::string render_report(const RunReport& report);
-Json metrics_json(const RunReport& report);
-std::string summary_text(const RunReport& report);  // ends with a line end
+std::string render_report(const TargetReport& report);
+Json metrics_json(const TargetReport& report);
+std::string summary_text(const TargetReport& report);  // ends with a line end
 
 // Says in plain words whether the result is better than chance, and whether frame order and pixels
 // carry it.
-std::vector<std::string> verdict(const RunReport& report);
+std::vector<std::string> verdict(const TargetReport& report);
 
 // Warns of what the data themselves show: small validation parts, folds with one class, few
 // patients. render_report() and metrics_json() add these to `warnings`.
-std::vector<std::string> data_warnings(const RunReport& report);
+std::vector<std::string> data_warnings(const TargetReport& report);
 
 }  // namespace coldframe::temporal

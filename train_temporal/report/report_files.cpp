@@ -19,7 +19,7 @@ void add_drawings(Files& files, const std::string& name, const std::string& page
     files.emplace_back(i == 0 ? name + ".svg" : concat(name, "-", i + 1, ".svg"), drawings[i]);
 }
 
-Files files_of(const RunReport& report) {
+Files files_of(const TargetReport& report) {
   Files files;
   FigureTable figures;
   for_sections(report, [&](const Section& section) {
@@ -39,11 +39,11 @@ bool is_number(std::string_view text) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> report_files(const StudyReport& study) {
+std::vector<std::pair<std::string, std::string>> report_files(const RunReport& run) {
   Files files;
-  for (std::size_t t = 0; t < study.targets.size(); ++t) {
-    for (auto& [name, content] : files_of(study.targets[t]))
-      files.emplace_back(study.targets.size() > 1 ? concat(t + 1, "-", name) : name,
+  for (std::size_t t = 0; t < run.targets.size(); ++t) {
+    for (auto& [name, content] : files_of(run.targets[t]))
+      files.emplace_back(run.targets.size() > 1 ? concat(t + 1, "-", name) : name,
                          std::move(content));
   }
   return files;

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "train_temporal/report/study.h"
+#include "train_temporal/report/run_report.h"
 
 namespace coldframe::temporal {
 
@@ -16,7 +16,7 @@ inline constexpr const char* kLatexFile = "tables.tex";
 
 // Names and contents: roc.svg, decision_curve.svg, figures.csv and others as there are; with
 // several targets behind the number of each ("2-roc.svg").
-std::vector<std::pair<std::string, std::string>> report_files(const StudyReport& study);
+std::vector<std::pair<std::string, std::string>> report_files(const RunReport& run);
 
 // Names that report_files() may give, drawings as SVG or PNG files, and kLatexFile.
 bool is_report_file(const std::string& name);

@@ -124,7 +124,7 @@ Json questions_json(const Questions& questions) {
   return json;
 }
 
-Json metrics_json(const RunReport& report) {
+Json metrics_json(const TargetReport& report) {
   Json json = {{"target", report.target},
                {"task", report.task},
                {"per_frame", report.per_frame},
@@ -152,7 +152,7 @@ Json metrics_json(const RunReport& report) {
   return json;
 }
 
-std::string summary_text(const RunReport& report) {
+std::string summary_text(const TargetReport& report) {
   if (report.models.empty()) return "no models\n";
   const ModelResult& main = report.models.front();
   const bool one_part = main.folds.size() == 1;

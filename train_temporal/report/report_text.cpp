@@ -88,15 +88,15 @@ std::string model_label(const ModelResult& model) {
   return model.frame.empty() ? model.name : concat(model.name, ", ", model.frame, " frame");
 }
 
-bool is_binary(const RunReport& report) {
+bool is_binary(const TargetReport& report) {
   return report.scale == Scale::kNominal && report.classes.size() == 2;
 }
 
-const char* labels_name(const RunReport& report) {
+const char* labels_name(const TargetReport& report) {
   return report.per_frame ? "frames" : "exams";
 }
 
-std::string rows_name(const RunReport& report) {
+std::string rows_name(const TargetReport& report) {
   const std::string& of = report.questions.aggregate;
   if (of.empty()) return labels_name(report);
   return of == "patient" ? "patients" : concat("exams averaged by ", of);

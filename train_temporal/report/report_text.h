@@ -35,10 +35,10 @@ Json to_json(const MetricSummary& summary);
 Json to_json(const ModelResult& model);  // its figures
 
 std::string model_label(const ModelResult& model);  // "gru", "single, middle frame"
-bool is_binary(const RunReport& report);
+bool is_binary(const TargetReport& report);
 // "exams" or "frames" of the data; and what figures are over, "patients" where exams are averaged.
-const char* labels_name(const RunReport& report);
-std::string rows_name(const RunReport& report);
+const char* labels_name(const TargetReport& report);
+std::string rows_name(const TargetReport& report);
 // "mean over 5 folds", "mean over 10 folds (2 repeats of 5)" or "one held-out part".
 std::string folds_text(const ModelResult& model);
 // How the figure comes from the folds: the same, or "5 folds taken together".

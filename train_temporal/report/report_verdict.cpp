@@ -36,7 +36,7 @@ bool is_below(const Estimate& estimate, double bound) {
 // Bengio 2003, Inference for the generalization error, section 3). Half the interval's width
 // stands for the error; near a figure's limit the side towards chance is longer, and says of the
 // figure, not of chance.
-bool is_beyond_folds(const RunReport& report, const Estimate& estimate, double chance) {
+bool is_beyond_folds(const TargetReport& report, const Estimate& estimate, double chance) {
   const auto folds = static_cast<double>(
       std::ranges::count(report.models.front().folds, std::size_t{0}, &FoldScores::repeat));
   const double wider = folds > 1 ? std::sqrt(1 + folds / (folds - 1)) : 0;
@@ -44,7 +44,7 @@ bool is_beyond_folds(const RunReport& report, const Estimate& estimate, double c
          wider * (estimate.claim_high - estimate.claim_low) / 2;
 }
 
-bool is_surely_above(const RunReport& report, const Estimate& estimate, double chance) {
+bool is_surely_above(const TargetReport& report, const Estimate& estimate, double chance) {
   return is_above(estimate, chance) && is_beyond_folds(report, estimate, chance);
 }
 
@@ -57,7 +57,7 @@ Comparison compare(const Estimate& difference) {
   return is_below(difference, 0) ? Comparison::kWorse : Comparison::kUndecided;
 }
 
-std::string main_name(const RunReport& report) {
+std::string main_name(const TargetReport& report) {
   const std::string title(main_metric(report.scale)->title);
   return words_of(report.scale).lower_case ? lower(title) : title;
 }
@@ -118,14 +118,14 @@ constexpr StandingRow kStandings[] = {
 
 // Heavy tails hide from R² that predictions rank exams: Spearman's correlation, where it is
 // certainly above 0; null otherwise.
-const Estimate* ranks_above_chance(const RunReport& report) {
+const Estimate* ranks_above_chance(const TargetReport& report) {
   if (report.scale != Scale::kNumber) return nullptr;
   const MetricSummary* ranks = find_metric(report.models.front(), metric_named("spearman"));
   return ranks != nullptr && is_surely_above(report, ranks->primary(), 0) ? &ranks->primary()
                                                                           : nullptr;
 }
 
-std::string on_patients(const RunReport& report) {
+std::string on_patients(const TargetReport& report) {
   switch (report.seen) {
     case Seen::kNone:
       return report.held_out_by.empty()
@@ -141,7 +141,7 @@ std::string on_patients(const RunReport& report) {
   return "On patients of whom it is not known whether they took part in its training";
 }
 
-std::string caution(const RunReport& report) {
+std::string caution(const TargetReport& report) {
   constexpr std::size_t kFewGroups = 10;
   if (report.seen == Seen::kCopies)
     return " That is too good, and nothing that follows holds for other patients (see Warnings).";
@@ -150,7 +150,7 @@ std::string caution(const RunReport& report) {
   return "";
 }
 
-std::string about_the_model(const RunReport& report) {
+std::string about_the_model(const TargetReport& report) {
   const ModelResult& model = report.models.front();
   const MetricSummary* figure = find_metric(model, main_metric(report.scale));
   const ScaleWords& words = words_of(report.scale);
@@ -172,18 +172,18 @@ std::string about_the_model(const RunReport& report) {
                          {"ranks", standing.ranks ? interval_text(*standing.ranks) : ""}}));
 }
 
-bool is_better_than_chance(const RunReport& report, const Estimate& figure) {
+bool is_better_than_chance(const TargetReport& report, const Estimate& figure) {
   return is_surely_above(report, figure, main_metric(report.scale)->chance);
 }
 
 // False where the main model may be no better than chance, or where nothing bounds its figure.
-bool has_learnt(const RunReport& report) {
+bool has_learnt(const TargetReport& report) {
   const MetricSummary* figure = find_metric(report.models.front(), main_metric(report.scale));
   return ranks_above_chance(report) != nullptr ||
          (figure != nullptr && is_better_than_chance(report, figure->primary()));
 }
 
-std::string single_text(const RunReport& report) {
+std::string single_text(const TargetReport& report) {
   if (report.per_frame) return "Each frame by itself";
   const auto single = std::ranges::find(report.models, "single", &ModelResult::name);
   const bool named = single != report.models.end() && !single->frame.empty();
@@ -211,7 +211,7 @@ constexpr const char* kMoreSeeds =
     "The intervals of one seed do not know how much fits differ by chance: before you claim what "
     "is of one seed, train with --seeds 3.";
 
-Words words_for(const RunReport& report) {
+Words words_for(const TargetReport& report) {
   const bool covariates = !report.covariates.empty();
   return {{"main", report.models.front().name},
           {"metric", main_name(report)},
@@ -225,7 +225,7 @@ Words words_for(const RunReport& report) {
 }
 
 // The controls that a claim is about.
-std::vector<Control> controls_of(const Claim& claim, const RunReport& report) {
+std::vector<Control> controls_of(const Claim& claim, const TargetReport& report) {
   const bool is_beginning = claim.control == kOnlyStream;
   const std::string_view name = claim.control == kAgainst ? report.against : claim.control;
   std::vector<Control> controls;
@@ -254,7 +254,7 @@ Words words_for(const Claim& claim, const Control& control, Words words) {
   return words;
 }
 
-std::string sentence_of(const Claim& claim, const Control& control, const RunReport& report,
+std::string sentence_of(const Claim& claim, const Control& control, const TargetReport& report,
                         bool learnt) {
   switch (control.main_is) {
     case Comparison::kBetter:
@@ -273,7 +273,7 @@ std::string sentence_of(const Claim& claim, const Control& control, const RunRep
 
 }  // namespace
 
-std::vector<std::string> verdict(const RunReport& report) {
+std::vector<std::string> verdict(const TargetReport& report) {
   if (report.models.empty()) return {};
   std::vector<std::string> lines = {about_the_model(report)}, unexamined;
   const bool learnt = has_learnt(report);

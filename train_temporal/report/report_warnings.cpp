@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kFewValidationPatients = 10, kFewPatients = 50;
 
-void warn_of_held_out_parts(const RunReport& report, std::vector<std::string>& warnings) {
+void warn_of_held_out_parts(const TargetReport& report, std::vector<std::string>& warnings) {
   if (report.models.empty()) return;
   const std::vector<FoldScores>& folds = report.models.front().folds;
   for (std::size_t c = 0; c < report.classes.size(); ++c) {
@@ -36,14 +36,14 @@ void warn_of_held_out_parts(const RunReport& report, std::vector<std::string>& w
 
 // Calls `take` with each figure of the main model, and with where it is: "", or " at 365".
 template <typename Take>
-void visit_figures(const RunReport& report, const Take& take) {
+void visit_figures(const TargetReport& report, const Take& take) {
   for (const MetricSummary& figure : report.models.front().summary) take(figure, "");
   for (const HorizonFigures& at : report.survival.horizons)
     take(at.auroc, " at " + exact(at.horizon));
 }
 
 // Folds hold out few events, or nobody who is followed for long.
-void warn_of_undefined_folds(const RunReport& report, std::vector<std::string>& warnings) {
+void warn_of_undefined_folds(const TargetReport& report, std::vector<std::string>& warnings) {
   if (report.models.empty() || report.scale != Scale::kTime) return;
   visit_figures(report, [&](const MetricSummary& figure, const std::string& where) {
     const auto lacking = std::ranges::find_if_not(figure.per_fold, &MetricValue::defined);
@@ -56,7 +56,7 @@ void warn_of_undefined_folds(const RunReport& report, std::vector<std::string>& 
   });
 }
 
-void warn_of_ranks_across_folds(const RunReport& report, std::vector<std::string>& warnings) {
+void warn_of_ranks_across_folds(const TargetReport& report, std::vector<std::string>& warnings) {
   if (report.models.empty()) return;
   const ModelResult& model = report.models.front();
   const ScaleWords& words = words_of(report.scale);
@@ -75,7 +75,7 @@ void warn_of_ranks_across_folds(const RunReport& report, std::vector<std::string
 }
 
 // The figures that have a value but no interval, by the reason.
-void warn_of_missing_intervals(const RunReport& report, std::vector<std::string>& warnings) {
+void warn_of_missing_intervals(const TargetReport& report, std::vector<std::string>& warnings) {
   if (report.models.empty()) return;
   std::map<std::string, std::vector<std::string>> figures;
   for (const MetricSummary& summary : report.models.front().summary) {
@@ -90,7 +90,7 @@ void warn_of_missing_intervals(const RunReport& report, std::vector<std::string>
   }
 }
 
-void warn_of_validation_parts(const RunReport& report, std::vector<std::string>& warnings) {
+void warn_of_validation_parts(const TargetReport& report, std::vector<std::string>& warnings) {
   std::size_t small = 0, least = kFewValidationPatients;
   for (const FoldChoice& choice : report.choices) {
     small += choice.validation_patients < kFewValidationPatients;
@@ -103,7 +103,7 @@ void warn_of_validation_parts(const RunReport& report, std::vector<std::string>&
                             words_of(report.scale).uncertain));
 }
 
-void warn_of_diverged_models(const RunReport& report, std::vector<std::string>& warnings) {
+void warn_of_diverged_models(const TargetReport& report, std::vector<std::string>& warnings) {
   for (const ModelResult& model : report.models) {
     const bool finite = std::ranges::all_of(model.folds, [](const FoldScores& fold) {
       return std::ranges::all_of(fold.exams.predicted, [](double p) { return std::isfinite(p); });
@@ -122,7 +122,7 @@ bool ranks_across_folds(const ModelResult& model, const MetricSummary& figure) {
          model.folds.size() > 1;
 }
 
-std::vector<std::string> data_warnings(const RunReport& report) {
+std::vector<std::string> data_warnings(const TargetReport& report) {
   std::vector<std::string> warnings;
   warn_of_diverged_models(report, warnings);
   warn_of_held_out_parts(report, warnings);

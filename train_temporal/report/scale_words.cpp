@@ -7,7 +7,7 @@
 namespace coldframe::temporal {
 namespace {
 
-std::string about_classes(const RunReport& report) {
+std::string about_classes(const TargetReport& report) {
   if (report.classes.size() > 2)
     return "AUROC, AUPRC and F1 are means over classes against the rest. Kappa is Cohen's, 0 by "
            "chance. A calibrated model has ECE 0.";
@@ -17,17 +17,17 @@ std::string about_classes(const RunReport& report) {
                 ". A calibrated model has ECE 0, slope 1 and intercept 0.");
 }
 
-std::string about_grades(const RunReport&) {
+std::string about_grades(const TargetReport&) {
   return "Decisions are medians of the predicted distribution over classes. Quadratic kappa is 0 "
          "by chance; the MAE is in steps between classes. A calibrated model has ECE 0.";
 }
 
-std::string about_numbers(const RunReport&) {
+std::string about_numbers(const TargetReport&) {
   return "R² is 0 for a model that always says the mean, 1 for one that is always right; MAE and "
          "RMSE are in the unit of the target.";
 }
 
-std::string about_times(const RunReport&) {
+std::string about_times(const TargetReport&) {
   return "Harrell's and Uno's C and the AUROC over time are 0.5 by chance and 1 for risks in the "
          "order of events; Uno's C takes events before the last horizon, weighted against "
          "censoring. The Brier score is integrated over the horizons, 0 being best.";
@@ -52,7 +52,7 @@ constexpr ScaleWords kNominalWords = {
     .enough = "all classes"};
 
 constexpr ScaleWords words_without_choices(Scale scale, const char* article, bool lower_case,
-                                           std::string (*about)(const RunReport&)) {
+                                           std::string (*about)(const TargetReport&)) {
   ScaleWords words = kNominalWords;
   words.scale = scale;
   words.article = article;

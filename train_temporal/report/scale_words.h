@@ -14,7 +14,7 @@ struct ScaleWords {
   const char* article;
   bool lower_case;
   const char* undefined;  // where no held-out part has this
-  std::string (*about_figures)(const RunReport&);
+  std::string (*about_figures)(const TargetReport&);
   const char* about_ranks;  // which figures are means over folds
   const char* choices;      // "Early stopping" …, of the validation part
   const char* uncertain;    // where that part is small

@@ -43,7 +43,7 @@ bool budget_holds_summary(const Experiment& experiment, const std::string& model
   const FitTask task =
       experiment.task({model, split.repeat, split.fold, 0, 0, kSummaryModel}, split);
   const std::size_t beside = std::max<std::size_t>(experiment.options.jobs, 1);
-  const std::uint64_t each = predict_memory(task, first_pieces(task)).total();
+  const std::uint64_t each = predict_memory(task, first_micro_batches(task)).total();
   return static_cast<double>(experiment.dataset().loaded_bytes()) +
              kMore * static_cast<double>(beside * each) <=
          static_cast<double>(budget);

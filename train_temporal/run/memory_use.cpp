@@ -12,13 +12,13 @@ namespace coldframe::temporal {
 namespace {
 
 std::uint64_t predicted_fit(const FitTask& task, std::uint64_t budget, std::uint64_t features) {
-  MicroBatches pieces = first_pieces(task);
+  MicroBatches micro_batches = first_micro_batches(task);
   if (budget > features) {
-    const std::uint64_t fixed = predict_memory(task, pieces).fixed;
+    const std::uint64_t fixed = predict_memory(task, micro_batches).fixed;
     const std::uint64_t left = budget - features;
-    pieces = pieces_that_fit(task, pieces, left - std::min(left, fixed));
+    micro_batches = micro_batches_that_fit(task, micro_batches, left - std::min(left, fixed));
   }
-  return predict_memory(task, pieces).total();
+  return predict_memory(task, micro_batches).total();
 }
 
 // The most that a fit of the run takes, as `memory` tells it.
@@ -77,7 +77,7 @@ MemoryUse memory_use(const std::vector<FinishedFit>& fits, const Experiment& exp
   MemoryUse use{peak_device_memory(experiment.device()), predicted_peak(experiment),
                 experiment.options.memory_budget, batch, batch};
   for (const FinishedFit& fit : fits)
-    use.at_once = std::min(use.at_once, fit.record.pieces.training);
+    use.at_once = std::min(use.at_once, fit.record.micro_batches.training);
   return use;
 }
 

@@ -117,15 +117,15 @@ ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& ex
   return result;
 }
 
-Readout reading_of(const Labels& labels, const std::vector<std::size_t>& train) {
-  Readout reading;
+Readout readout_of(const Labels& labels, const std::vector<std::size_t>& train) {
+  Readout readout;
   std::vector<double> known;
   for (std::size_t exam : train) {
     for (std::size_t row = 0; row < labels.rows(exam); ++row)
       if (!std::isnan(labels.at(exam, row))) known.push_back(labels.at(exam, row));
   }
-  labels.kind().learn_labels(reading, labels, known);
-  return reading;
+  labels.kind().learn_labels(readout, labels, known);
+  return readout;
 }
 
 }  // namespace coldframe::temporal

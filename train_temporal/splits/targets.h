@@ -55,6 +55,6 @@ ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& ex
 
 // The target's statistics over a training part: mean and deviation of a regression, intervals of
 // discrete-time hazards. Cox's baseline follows when the fit is done.
-Readout reading_of(const Labels& labels, const std::vector<std::size_t>& train);
+Readout readout_of(const Labels& labels, const std::vector<std::size_t>& train);
 
 }  // namespace coldframe::temporal

@@ -74,18 +74,18 @@ class NominalKind : public ClassKind {
                   target.name, ":ordinal learns them as such");
   }
   std::size_t outputs(const Target& target) const override { return target.classes.size(); }
-  std::vector<double> scores_of(const Target& target, const Readout& reading,
+  std::vector<double> scores_of(const Target& target, const Readout& readout,
                                 std::span<const double> outputs) const override {
-    return softmax(outputs, target.classes.size(), reading.temperature);
+    return softmax(outputs, target.classes.size(), readout.temperature);
   }
   using Operations = OutputOperations;
-  Operations::Value scores_of(Operations& on, const Target&, const Readout& reading,
+  Operations::Value scores_of(Operations& on, const Target&, const Readout& readout,
                               Operations::Value outputs) const override {
-    return on.softmax(on.divided(outputs, reading.temperature));
+    return on.softmax(on.divided(outputs, readout.temperature));
   }
-  Operations::Value explained(Operations& on, const Target& target, const Readout& reading,
+  Operations::Value explained(Operations& on, const Target& target, const Readout& readout,
                               std::size_t of_class, Operations::Value outputs) const override {
-    return on.columns(scores_of(on, target, reading, outputs), of_class, of_class + 1);
+    return on.columns(scores_of(on, target, readout, outputs), of_class, of_class + 1);
   }
   std::optional<std::size_t> explained_class(int decision) const override {
     return static_cast<std::size_t>(decision);
@@ -94,11 +94,11 @@ class NominalKind : public ClassKind {
                           double threshold) const override {
     return temporal::decide(scores, target.classes.size(), threshold);
   }
-  void learn_outputs(Readout& reading, const LabelledOutputs&,
+  void learn_outputs(Readout& readout, const LabelledOutputs&,
                      const LabelledOutputs& validation) const override {
     const std::vector<int> label(validation.label.begin(), validation.label.end());
     const std::size_t outputs = label.empty() ? 2 : validation.outputs.size() / label.size();
-    reading.temperature = fit_temperature(validation.outputs, outputs, label);
+    readout.temperature = fit_temperature(validation.outputs, outputs, label);
   }
   bool takes_smoothing() const override { return true; }
   bool takes(LossKind kind) const override {

@@ -92,28 +92,28 @@ bool has_comparable_pair(std::span<const double> label) {
   });
 }
 
-void fit_baseline(Readout& reading, std::span<const double> z, std::span<const double> label) {
-  reading.times.clear();
-  reading.hazards.clear();
+void fit_baseline(Readout& readout, std::span<const double> z, std::span<const double> label) {
+  readout.times.clear();
+  readout.hazards.clear();
   if (z.empty()) return;
-  reading.mean = -std::accumulate(z.begin(), z.end(), 0.0) / static_cast<double>(z.size());
+  readout.mean = -std::accumulate(z.begin(), z.end(), 0.0) / static_cast<double>(z.size());
   const RiskSets all = risk_sets(z, label);
-  const double unit = std::exp(all.shift + reading.mean);  // weights are of exp(z − shift)
+  const double unit = std::exp(all.shift + readout.mean);  // weights are of exp(z − shift)
   double hazard = 0;
   for (std::size_t s = all.sets.size(); s-- > 0;) {
     const RiskSet& set = all.sets[s];
     if (set.events == 0) continue;
     hazard += set.events / (set.at_risk * unit);
-    reading.times.push_back(set.time);
-    reading.hazards.push_back(hazard);
+    readout.times.push_back(set.time);
+    readout.hazards.push_back(hazard);
   }
 }
 
-std::vector<double> baseline_at(const Target& target, const Readout& reading) {
+std::vector<double> baseline_at(const Target& target, const Readout& readout) {
   std::vector<double> hazards;
   for (const double horizon : target.horizons) {
-    const auto steps = std::ranges::upper_bound(reading.times, horizon) - reading.times.begin();
-    hazards.push_back(steps > 0 ? reading.hazards[static_cast<std::size_t>(steps) - 1] : 0);
+    const auto steps = std::ranges::upper_bound(readout.times, horizon) - readout.times.begin();
+    hazards.push_back(steps > 0 ? readout.hazards[static_cast<std::size_t>(steps) - 1] : 0);
   }
   return hazards;
 }
@@ -141,20 +141,20 @@ class CoxKind : public TimeKind {
   constexpr CoxKind() : TimeKind(Task::kCox, "cox") {}
 
   std::size_t outputs(const Target&) const override { return 1; }
-  std::vector<double> scores_of(const Target& target, const Readout& reading,
+  std::vector<double> scores_of(const Target& target, const Readout& readout,
                                 std::span<const double> outputs) const override {
-    const std::vector<double> baseline = baseline_at(target, reading);
+    const std::vector<double> baseline = baseline_at(target, readout);
     std::vector<double> scores;
     for (const double output : outputs)
-      add_cox_scores(scores, reading.mean + reading.deviation * output, baseline);
+      add_cox_scores(scores, readout.mean + readout.deviation * output, baseline);
     return scores;
   }
-  Operations::Value scores_of(Operations& on, const Target& target, const Readout& reading,
+  Operations::Value scores_of(Operations& on, const Target& target, const Readout& readout,
                               Operations::Value outputs) const override {
     // Logarithms are added, so that a hazard of 0 stays so beside a risk that overflows.
-    std::vector<double> baseline = baseline_at(target, reading);
+    std::vector<double> baseline = baseline_at(target, readout);
     for (double& hazard : baseline) hazard = std::max(std::log(hazard), -1e30);
-    const Operations::Value risk = on.plus(outputs, {reading.mean});
+    const Operations::Value risk = on.plus(outputs, {readout.mean});
     return with_survival(on, risk, on.exponential(on.plus(risk, baseline)));
   }
   Operations::Value explained(Operations&, const Target&, const Readout&, std::size_t,
@@ -164,9 +164,9 @@ class CoxKind : public TimeKind {
   bool is_blind(std::span<const double> label) const override {
     return !has_comparable_pair(label);
   }
-  void learn_outputs(Readout& reading, const LabelledOutputs& training,
+  void learn_outputs(Readout& readout, const LabelledOutputs& training,
                      const LabelledOutputs&) const override {
-    fit_baseline(reading, training.outputs, training.label);
+    fit_baseline(readout, training.outputs, training.label);
   }
   std::unique_ptr<const RowLoss> loss(const Target&, LossSettings) const override {
     return std::make_unique<CoxRows>();

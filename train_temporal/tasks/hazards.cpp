@@ -9,18 +9,18 @@
 namespace coldframe::temporal {
 namespace {
 
-double lower_end(const Readout& reading, std::size_t interval) {
-  return interval > 0 ? reading.times[interval - 1] : 0;
+double lower_end(const Readout& readout, std::size_t interval) {
+  return interval > 0 ? readout.times[interval - 1] : 0;
 }
 
 // Calls body(interval, had an event) for each interval that tells something of the exam.
 template <class Body>
-void for_intervals(double label, const Readout& reading, Body body) {
+void for_intervals(double label, const Readout& readout, Body body) {
   const double time = time_of(label);
-  for (std::size_t j = 0; j < reading.times.size(); ++j) {
-    const double upper = reading.times[j];
+  for (std::size_t j = 0; j < readout.times.size(); ++j) {
+    const double upper = readout.times[j];
     const bool survives =
-        has_event(label) ? time > upper : 2 * time >= lower_end(reading, j) + upper;
+        has_event(label) ? time > upper : 2 * time >= lower_end(readout, j) + upper;
     if (survives) {
       body(j, false);
       continue;
@@ -31,8 +31,8 @@ void for_intervals(double label, const Readout& reading, Body body) {
 }
 
 // Gives the share of an interval that lies before the horizon.
-double share_before(const Readout& reading, std::size_t interval, double horizon) {
-  const double lower = lower_end(reading, interval), upper = reading.times[interval];
+double share_before(const Readout& readout, std::size_t interval, double horizon) {
+  const double lower = lower_end(readout, interval), upper = readout.times[interval];
   if (horizon >= upper) return 1;
   return std::max((horizon - lower) / (upper - lower), 0.0);
 }
@@ -66,32 +66,32 @@ std::vector<double> interval_ends(std::vector<double> times, std::size_t interva
 
 }  // namespace
 
-void set_intervals(Readout& reading, std::span<const double> label, std::size_t intervals) {
+void set_intervals(Readout& readout, std::span<const double> label, std::size_t intervals) {
   std::vector<double> times;
   for (const double each : label)
     if (has_event(each)) times.push_back(time_of(each));
-  reading.times = interval_ends(std::move(times), intervals);
+  readout.times = interval_ends(std::move(times), intervals);
   std::vector<double> reached(intervals, 0.0), events(intervals, 0.0);
   for (const double each : label) {
-    for_intervals(each, reading, [&](std::size_t j, bool event) {
+    for_intervals(each, readout, [&](std::size_t j, bool event) {
       reached[j] += 1;
       events[j] += event;
     });
   }
   const double all = std::accumulate(events.begin(), events.end(), 0.5);  // no share is 0 or 1
   const double rate = all / std::accumulate(reached.begin(), reached.end(), 1.0);
-  reading.hazards.clear();
+  readout.hazards.clear();
   for (std::size_t j = 0; j < intervals; ++j)
-    reading.hazards.push_back(
+    readout.hazards.push_back(
         std::log((events[j] + 0.5 * rate) / (reached[j] - events[j] + 0.5 * (1 - rate))));
 }
 
-double hazards_loss(std::span<const double> z, double label, const Readout& reading, double total,
+double hazards_loss(std::span<const double> z, double label, const Readout& readout, double total,
                     float* gradient) {
   double loss = 0;
   if (gradient != nullptr) std::fill_n(gradient, z.size(), 0.0f);
-  for_intervals(label, reading, [&](std::size_t j, bool event) {
-    const double logit = z[j] + reading.hazards[j];
+  for_intervals(label, readout, [&](std::size_t j, bool event) {
+    const double logit = z[j] + readout.hazards[j];
     loss += softplus(event ? -logit : logit);
     if (gradient != nullptr)
       gradient[j] = static_cast<float>((logistic(logit) - (event ? 1 : 0)) / total);
@@ -99,28 +99,28 @@ double hazards_loss(std::span<const double> z, double label, const Readout& read
   return loss;
 }
 
-std::vector<double> interval_labels(double label, const Readout& reading) {
-  std::vector<double> labels(reading.times.size(), std::numeric_limits<double>::quiet_NaN());
-  for_intervals(label, reading, [&](std::size_t j, bool event) { labels[j] = event; });
+std::vector<double> interval_labels(double label, const Readout& readout) {
+  std::vector<double> labels(readout.times.size(), std::numeric_limits<double>::quiet_NaN());
+  for_intervals(label, readout, [&](std::size_t j, bool event) { labels[j] = event; });
   return labels;
 }
 
-std::vector<double> interval_shares(const Target& target, const Readout& reading) {
-  const std::size_t intervals = reading.times.size();
+std::vector<double> interval_shares(const Target& target, const Readout& readout) {
+  const std::size_t intervals = readout.times.size();
   std::vector<double> shares;
   for (std::size_t j = 0; j < intervals; ++j)
     shares.push_back(static_cast<double>(intervals - j) / static_cast<double>(intervals));
   for (const double horizon : target.horizons)
-    for (std::size_t j = 0; j < intervals; ++j) shares.push_back(share_before(reading, j, horizon));
+    for (std::size_t j = 0; j < intervals; ++j) shares.push_back(share_before(readout, j, horizon));
   return shares;
 }
 
 namespace {
 
 void add_hazard_scores(std::vector<double>& scores, std::span<const double> z,
-                       const Readout& reading, const std::vector<double>& shares) {
+                       const Readout& readout, const std::vector<double>& shares) {
   std::vector<double> hazards;
-  for (std::size_t j = 0; j < z.size(); ++j) hazards.push_back(softplus(z[j] + reading.hazards[j]));
+  for (std::size_t j = 0; j < z.size(); ++j) hazards.push_back(softplus(z[j] + readout.hazards[j]));
   for (std::size_t from = 0; from < shares.size(); from += z.size()) {
     const double sum = std::inner_product(hazards.begin(), hazards.end(), &shares[from], 0.0);
     scores.push_back(from == 0 ? sum : std::exp(-sum));
@@ -129,16 +129,16 @@ void add_hazard_scores(std::vector<double>& scores, std::span<const double> z,
 
 class HazardsLoss : public RowLoss {
  public:
-  explicit HazardsLoss(Readout reading) : reading_(std::move(reading)) {}
+  explicit HazardsLoss(Readout readout) : readout_(std::move(readout)) {}
 
   double weight(double) const override { return 1; }
   double operator()(std::span<const double> z, double label, double total,
                     float* gradient) const override {
-    return hazards_loss(z, label, reading_, total, gradient);
+    return hazards_loss(z, label, readout_, total, gradient);
   }
 
  private:
-  Readout reading_;
+  Readout readout_;
 };
 
 class HazardsKind : public TimeKind {
@@ -147,45 +147,45 @@ class HazardsKind : public TimeKind {
 
   bool has_intervals() const override { return true; }
   std::size_t outputs(const Target& target) const override { return target.intervals; }
-  std::vector<double> scores_of(const Target& target, const Readout& reading,
+  std::vector<double> scores_of(const Target& target, const Readout& readout,
                                 std::span<const double> outputs) const override {
-    const std::vector<double> shares = interval_shares(target, reading);
+    const std::vector<double> shares = interval_shares(target, readout);
     std::vector<double> scores;
     for (std::size_t row = 0; row < outputs.size(); row += target.intervals)
-      add_hazard_scores(scores, outputs.subspan(row, target.intervals), reading, shares);
+      add_hazard_scores(scores, outputs.subspan(row, target.intervals), readout, shares);
     return scores;
   }
-  Operations::Value hazards_of(Operations& on, const Readout& reading,
+  Operations::Value hazards_of(Operations& on, const Readout& readout,
                                Operations::Value outputs) const {
-    return on.softplus(on.plus(outputs, reading.hazards));
+    return on.softplus(on.plus(outputs, readout.hazards));
   }
-  Operations::Value scores_of(Operations& on, const Target& target, const Readout& reading,
+  Operations::Value scores_of(Operations& on, const Target& target, const Readout& readout,
                               Operations::Value outputs) const override {
     const Operations::Value all =
-        on.sums(hazards_of(on, reading, outputs), interval_shares(target, reading));
+        on.sums(hazards_of(on, readout, outputs), interval_shares(target, readout));
     return with_survival(on, on.columns(all, 0, 1), on.columns(all, 1, 1 + target.horizons.size()));
   }
-  Operations::Value explained(Operations& on, const Target& target, const Readout& reading,
+  Operations::Value explained(Operations& on, const Target& target, const Readout& readout,
                               std::size_t, Operations::Value outputs) const override {
-    std::vector<double> of_risk = interval_shares(target, reading);
+    std::vector<double> of_risk = interval_shares(target, readout);
     of_risk.resize(target.intervals);
-    return on.sums(hazards_of(on, reading, outputs), of_risk);
+    return on.sums(hazards_of(on, readout, outputs), of_risk);
   }
-  bool is_sound_readout(const Target& target, const Readout& reading) const override {
-    return TimeKind::is_sound_readout(target, reading) && reading.times.size() == target.intervals;
+  bool is_sound_readout(const Target& target, const Readout& readout) const override {
+    return TimeKind::is_sound_readout(target, readout) && readout.times.size() == target.intervals;
   }
-  void learn_labels(Readout& reading, const Target& target,
+  void learn_labels(Readout& readout, const Target& target,
                     std::span<const double> label) const override {
-    set_intervals(reading, label, target.intervals);
+    set_intervals(readout, label, target.intervals);
   }
   std::unique_ptr<const RowLoss> loss(const Target&, LossSettings settings) const override {
-    return std::make_unique<HazardsLoss>(std::move(settings.reading));
+    return std::make_unique<HazardsLoss>(std::move(settings.readout));
   }
-  RowLabels linear_rows(const Target& target, const Readout& reading) const override {
-    return {RowLabels::Loss::kLogistic, target.intervals, {}, reading.hazards};
+  RowLabels linear_rows(const Target& target, const Readout& readout) const override {
+    return {RowLabels::Loss::kLogistic, target.intervals, {}, readout.hazards};
   }
-  void add_row(RowLabels& rows, const Readout& reading, double label) const override {
-    for (const double event : interval_labels(label, reading)) rows.value.push_back(event);
+  void add_row(RowLabels& rows, const Readout& readout, double label) const override {
+    for (const double event : interval_labels(label, readout)) rows.value.push_back(event);
   }
   std::string explained_output(const Target&, std::size_t) const override { return "risk"; }
 };

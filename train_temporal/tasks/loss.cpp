@@ -68,10 +68,10 @@ ClassWeights balanced_weights(std::span<const std::size_t> count) {
 }
 
 TargetLoss::TargetLoss(const Target& target, const LossOptions& options, ClassWeights weights,
-                       const Readout& reading, double smoothing)
+                       const Readout& readout, double smoothing)
     : outputs_(target.outputs()), weights_(weights) {
   const LossOptions own = applies(options, target.task) ? options : LossOptions{};
-  of_row_ = target.kind().loss(target, {own, std::move(weights), reading, smoothing});
+  of_row_ = target.kind().loss(target, {own, std::move(weights), readout, smoothing});
 }
 
 bool TargetLoss::is_cross_entropy() const {

@@ -50,7 +50,7 @@ class TargetLoss {
   // the loss is the one of kAuto. `smoothing`: where the loss is the cross-entropy, so much of a
   // label is shared by all classes alike (Szegedy et al. 2016).
   TargetLoss(const Target& target, const LossOptions& options, ClassWeights weights,
-             const Readout& reading, double smoothing = 0);
+             const Readout& readout, double smoothing = 0);
 
   std::size_t outputs() const { return outputs_; }
   const ClassWeights& weights() const { return weights_; }

@@ -12,12 +12,12 @@ class NumberLoss : public RowLoss {
   explicit NumberLoss(const LossSettings& settings)
       : is_huber_(settings.options.kind == LossKind::kHuber),
         parameter_(settings.options.parameter),
-        reading_(settings.reading) {}
+        readout_(settings.readout) {}
 
   double weight(double) const override { return 1; }
   double operator()(std::span<const double> z, double label, double total,
                     float* gradient) const override {
-    const double error = z[0] - (label - reading_.mean) / reading_.deviation;
+    const double error = z[0] - (label - readout_.mean) / readout_.deviation;
     const double size = std::abs(error);
     const bool far = is_huber_ && size > parameter_;
     const double scale = is_huber_ ? 0.5 : 1.0;
@@ -31,7 +31,7 @@ class NumberLoss : public RowLoss {
  private:
   bool is_huber_;
   double parameter_;
-  Readout reading_;
+  Readout readout_;
 };
 
 class NumberKind : public TaskKind {
@@ -56,15 +56,15 @@ class NumberKind : public TaskKind {
   bool is_class(std::size_t) const override { return false; }
   std::size_t outputs(const Target&) const override { return 1; }
   std::size_t scores(const Target&) const override { return 1; }
-  std::vector<double> scores_of(const Target&, const Readout& reading,
+  std::vector<double> scores_of(const Target&, const Readout& readout,
                                 std::span<const double> outputs) const override {
     std::vector<double> numbers(outputs.begin(), outputs.end());
-    for (double& number : numbers) number = reading.mean + reading.deviation * number;
+    for (double& number : numbers) number = readout.mean + readout.deviation * number;
     return numbers;
   }
-  OutputOperations::Value scores_of(OutputOperations& on, const Target&, const Readout& reading,
+  OutputOperations::Value scores_of(OutputOperations& on, const Target&, const Readout& readout,
                                     OutputOperations::Value outputs) const override {
-    return on.plus(on.times(outputs, reading.deviation), {reading.mean});
+    return on.plus(on.times(outputs, readout.deviation), {readout.mean});
   }
   OutputOperations::Value explained(OutputOperations&, const Target&, const Readout&, std::size_t,
                                     OutputOperations::Value outputs) const override {
@@ -72,15 +72,15 @@ class NumberKind : public TaskKind {
   }
   std::vector<std::string> score_names(const Target&) const override { return {""}; }
   std::vector<std::string> score_columns(const Target&) const override { return {"predicted"}; }
-  void learn_labels(Readout& reading, const Target&,
+  void learn_labels(Readout& readout, const Target&,
                     std::span<const double> numbers) const override {
     if (numbers.empty()) return;
     double sum = 0, squares = 0;
     for (double number : numbers) sum += number;
-    reading.mean = sum / static_cast<double>(numbers.size());
-    for (double number : numbers) squares += (number - reading.mean) * (number - reading.mean);
+    readout.mean = sum / static_cast<double>(numbers.size());
+    for (double number : numbers) squares += (number - readout.mean) * (number - readout.mean);
     const double deviation = std::sqrt(squares / static_cast<double>(numbers.size()));
-    if (deviation > 0) reading.deviation = deviation;
+    if (deviation > 0) readout.deviation = deviation;
   }
   bool takes(LossKind kind) const override {
     return kind == LossKind::kAuto || kind == LossKind::kMse || kind == LossKind::kHuber;
@@ -91,8 +91,8 @@ class NumberKind : public TaskKind {
   RowLabels linear_rows(const Target&, const Readout&) const override {
     return {RowLabels::Loss::kSquares, 1};
   }
-  void add_row(RowLabels& rows, const Readout& reading, double label) const override {
-    rows.value.push_back((label - reading.mean) / reading.deviation);
+  void add_row(RowLabels& rows, const Readout& readout, double label) const override {
+    rows.value.push_back((label - readout.mean) / readout.deviation);
   }
   std::string explained_output(const Target& target, std::size_t) const override {
     return target.name;

@@ -32,22 +32,22 @@ bool has_comparable_pair(std::span<const double> label);
 
 // Cox: Readout::mean, times and hazards from a training part's outputs z [n]: Breslow's estimate of
 // the cumulative hazard of an exam with the part's mean output. Its steps are the times of events.
-void fit_baseline(Readout& reading, std::span<const double> z, std::span<const double> label);
+void fit_baseline(Readout& readout, std::span<const double> z, std::span<const double> label);
 
 // Hazards: `intervals` that end at quantiles of the times of events, (times[j − 1], times[j]], each
 // later than the one before, and the logit of the share that has an event in each of those that
 // reach it, drawn by half an exam towards that of all intervals. An output is added to it.
-void set_intervals(Readout& reading, std::span<const double> label, std::size_t intervals);
+void set_intervals(Readout& readout, std::span<const double> label, std::size_t intervals);
 
 // The negative log likelihood of an exam with discrete-time hazards σ(z + hazards), z [J]
 // (Gensheimer and Narasimhan 2019); censored exams survive an interval of which they reach the
 // middle. `gradient`, unless null: of the loss divided by `total`.
-double hazards_loss(std::span<const double> z, double label, const Readout& reading, double total,
+double hazards_loss(std::span<const double> z, double label, const Readout& readout, double total,
                     float* gradient);
 
 // Of every interval 1 where the exam had an event in it, 0 where it survived it, NaN where it tells
 // nothing, [J].
-std::vector<double> interval_labels(double label, const Readout& reading);
+std::vector<double> interval_labels(double label, const Readout& readout);
 
 // The scores of a time are the risk, then the probability of no event up to each of the target's
 // horizons. The risk is Cox's logarithm of the relative hazard; of discrete-time hazards it is the
@@ -58,7 +58,7 @@ std::vector<double> interval_labels(double label, const Readout& reading);
 // These scores rest on, Cox: the cumulative baseline hazard at each horizon, [H]; hazards: the
 // shares of the intervals' hazards −log(1 − σ) in the risk and in −log S at each horizon,
 // [1 + H, J].
-std::vector<double> baseline_at(const Target& target, const Readout& reading);
-std::vector<double> interval_shares(const Target& target, const Readout& reading);
+std::vector<double> baseline_at(const Target& target, const Readout& readout);
+std::vector<double> interval_shares(const Target& target, const Readout& readout);
 
 }  // namespace coldframe::temporal

@@ -98,31 +98,31 @@ Target target_from_json(const Json& json) {
                          timed ? " and no ascending horizons" : "", " for the task ", word));
 }
 
-void add_readout(Json& json, const Target& target, const Readout& reading) {
-  json["mean"] = reading.mean;
-  json["deviation"] = reading.deviation;
-  json["temperature"] = reading.temperature;
-  json["threshold"] = reading.threshold;
+void add_readout(Json& json, const Target& target, const Readout& readout) {
+  json["mean"] = readout.mean;
+  json["deviation"] = readout.deviation;
+  json["temperature"] = readout.temperature;
+  json["threshold"] = readout.threshold;
   if (target.scale() != Scale::kTime) return;
-  json["times"] = reading.times;
-  json["hazards"] = reading.hazards;
+  json["times"] = readout.times;
+  json["hazards"] = readout.hazards;
 }
 
 Readout readout_from_json(const Json& json, const Target& target) {
-  Readout reading{json.at("mean").get<double>(), json.at("deviation").get<double>(),
+  Readout readout{json.at("mean").get<double>(), json.at("deviation").get<double>(),
                   json.at("temperature").get<double>(), json.at("threshold").get<double>()};
   if (target.scale() == Scale::kTime) {
-    reading.times = json.at("times").get<std::vector<double>>();
-    reading.hazards = json.at("hazards").get<std::vector<double>>();
+    readout.times = json.at("times").get<std::vector<double>>();
+    readout.hazards = json.at("hazards").get<std::vector<double>>();
   }
-  if (target.kind().is_sound_readout(target, reading)) return reading;
+  if (target.kind().is_sound_readout(target, readout)) return readout;
   throw DataError(
       concat("target '", target.name, "': its times and hazards do not belong together"));
 }
 
-std::vector<double> scores_of(const Target& target, const Readout& reading,
+std::vector<double> scores_of(const Target& target, const Readout& readout,
                               std::span<const double> outputs) {
-  return target.kind().scores_of(target, reading, outputs);
+  return target.kind().scores_of(target, readout, outputs);
 }
 
 std::vector<int> decide(const Target& target, std::span<const double> scores, double threshold) {

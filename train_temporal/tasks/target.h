@@ -59,13 +59,13 @@ struct Readout {
 // nlohmann-json throws.
 Json to_json(const Target& target);
 Target target_from_json(const Json& json);
-void add_readout(Json& target_json, const Target& target, const Readout& reading);
+void add_readout(Json& target_json, const Target& target, const Readout& readout);
 Readout readout_from_json(const Json& target_json, const Target& target);
 
 // Predictions [n, scores] from the target's own outputs [n, outputs]: probabilities of the classes,
 // numbers in the unit of the column, or of times the risk and the
 // probabilities of no event up to each horizon.
-std::vector<double> scores_of(const Target& target, const Readout& reading,
+std::vector<double> scores_of(const Target& target, const Readout& readout,
                               std::span<const double> outputs);
 
 // Binary: class 1 where its probability reaches the threshold. Many classes: the most probable.

@@ -41,7 +41,7 @@ class RowLoss {
 struct LossSettings {
   LossOptions options;   // of kAuto where they do not apply to the task
   ClassWeights weights;  // of the classes
-  Readout reading;       // of the training part
+  Readout readout;       // of the training part
   double smoothing = 0;  // label smoothing
 };
 
@@ -74,8 +74,8 @@ class TaskKind {
   }
   // True for what a file can say of a target, and of how it is read, besides the names of things.
   virtual bool is_sound(const Target& target) const { return target.classes.empty(); }
-  virtual bool is_sound_readout(const Target& target, const Readout& reading) const {
-    (void)target, (void)reading;
+  virtual bool is_sound_readout(const Target& target, const Readout& readout) const {
+    (void)target, (void)readout;
     return true;
   }
 
@@ -108,11 +108,11 @@ class TaskKind {
   virtual std::size_t outputs(const Target& target) const = 0;
   virtual std::size_t scores(const Target& target) const = 0;
   // See scores_of() and decide() in target.h.
-  virtual std::vector<double> scores_of(const Target& target, const Readout& reading,
+  virtual std::vector<double> scores_of(const Target& target, const Readout& readout,
                                         std::span<const double> outputs) const = 0;
   // The same by an interpreter, [..., outputs] → [..., scores].
   virtual OutputOperations::Value scores_of(OutputOperations& on, const Target& target,
-                                            const Readout& reading,
+                                            const Readout& readout,
                                             OutputOperations::Value outputs) const = 0;
   virtual std::vector<int> decide(const Target& target, std::span<const double> scores,
                                   double threshold) const {
@@ -143,9 +143,9 @@ class TaskKind {
 
   // Linear models are fitted exactly to rows like these; of two classes they have one output, the
   // logit of the second.
-  virtual RowLabels linear_rows(const Target& target, const Readout& reading) const = 0;
-  virtual void add_row(RowLabels& rows, const Readout& reading, double label) const {
-    (void)reading;
+  virtual RowLabels linear_rows(const Target& target, const Readout& readout) const = 0;
+  virtual void add_row(RowLabels& rows, const Readout& readout, double label) const {
+    (void)readout;
     rows.value.push_back(label);
   }
   // Says why labels of two exams cannot be mixed; empty: they can.
@@ -155,7 +155,7 @@ class TaskKind {
   // deviations. It is the probability of `of_class`, where explained_class() has one for the
   // decision.
   virtual OutputOperations::Value explained(OutputOperations& on, const Target& target,
-                                            const Readout& reading, std::size_t of_class,
+                                            const Readout& readout, std::size_t of_class,
                                             OutputOperations::Value outputs) const = 0;
   virtual std::optional<std::size_t> explained_class(int decision) const {
     (void)decision;

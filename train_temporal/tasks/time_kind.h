@@ -48,11 +48,11 @@ class TimeKind : public TaskKind {
            std::ranges::adjacent_find(horizons, follows) == horizons.end();
   }
   // Times ascend, and hazards belong to them.
-  bool is_sound_readout(const Target&, const Readout& reading) const override {
+  bool is_sound_readout(const Target&, const Readout& readout) const override {
     const auto finite = [](double x) { return std::isfinite(x); };
-    return reading.times.size() == reading.hazards.size() &&
-           std::ranges::is_sorted(reading.times) && std::ranges::all_of(reading.times, finite) &&
-           std::ranges::all_of(reading.hazards, finite);
+    return readout.times.size() == readout.hazards.size() &&
+           std::ranges::is_sorted(readout.times) && std::ranges::all_of(readout.times, finite) &&
+           std::ranges::all_of(readout.hazards, finite);
   }
   std::size_t scores(const Target& target) const override { return 1 + target.horizons.size(); }
   std::vector<std::string> score_names(const Target& target) const override {

@@ -26,9 +26,9 @@ std::vector<EpochLosses> history_from_json(const Json& rows) {
   return history;
 }
 
-MicroBatches pieces_from_json(const Json& json) {
-  const MicroBatches pieces{json.at(0).get<std::size_t>(), json.at(1).get<std::size_t>()};
-  if (pieces.training > 0 && pieces.evaluation > 0) return pieces;
+MicroBatches micro_batches_from_json(const Json& json) {
+  const MicroBatches micro_batches{json.at(0).get<std::size_t>(), json.at(1).get<std::size_t>()};
+  if (micro_batches.training > 0 && micro_batches.evaluation > 0) return micro_batches;
   throw std::out_of_range("pieces");
 }
 
@@ -77,7 +77,7 @@ Json state_json(const FitState& state) {
   json["best_epoch"] = state.early_stop.best_epoch;
   json["epochs"] = state.early_stop.epochs;
   json["history"] = history_json(state.history);
-  json["pieces"] = Json::array({state.pieces.training, state.pieces.evaluation});
+  json["pieces"] = Json::array({state.micro_batches.training, state.micro_batches.evaluation});
   json["loss_scale"] = Json::array({state.loss_scale.factor, state.loss_scale.steady});
   json["vit_budget"] = state.vit_budget;
   return json;
@@ -93,7 +93,7 @@ void read_state(const Json& json, FitState& state) {
   state.early_stop.best_epoch = json.at("best_epoch").get<std::size_t>();
   state.early_stop.epochs = json.at("epochs").get<std::size_t>();
   state.history = history_from_json(json.at("history"));
-  state.pieces = pieces_from_json(json.at("pieces"));
+  state.micro_batches = micro_batches_from_json(json.at("pieces"));
   const Json& scale = json.at("loss_scale");
   state.loss_scale = {scale.at(0).get<double>(), scale.at(1).get<std::size_t>()};
   state.vit_budget = json.value("vit_budget", std::uint64_t{0});
@@ -133,7 +133,7 @@ void write_record(const std::filesystem::path& path, const FitRecord& record) {
   json["seed"] = record.seed;
   json["best_epoch"] = record.best_epoch;
   json["diverged"] = record.diverged;
-  json["pieces"] = Json::array({record.pieces.training, record.pieces.evaluation});
+  json["pieces"] = Json::array({record.micro_batches.training, record.micro_batches.evaluation});
   json["history"] = history_json(record.history);
   write_sealed_safetensors(path, tensors, {{"state", json.dump()}});
 }
@@ -144,7 +144,7 @@ FitRecord read_record(const std::filesystem::path& path) {
     record.seed = json.at("seed").get<std::uint64_t>();
     record.best_epoch = json.at("best_epoch").get<std::size_t>();
     record.diverged = json.at("diverged").get<bool>();
-    record.pieces = pieces_from_json(json.at("pieces"));
+    record.micro_batches = micro_batches_from_json(json.at("pieces"));
     record.history = history_from_json(json.at("history"));
     record.validation_logits = doubles(tensors.at("validation_logits"));
     record.test_logits = doubles(tensors.at("test_logits"));

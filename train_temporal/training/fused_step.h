@@ -1,5 +1,6 @@
-// accumulate_gradients() for a FusedGru: a batch is cut into shards that threads work on side by
-// side. The cut depends on the batch alone, so results do not depend on the number of threads.
+// accumulate_gradients() for a FusedGru: a micro-batch is cut into slices that threads work on
+// side by side. The cut depends on the micro-batch alone, so that results do not depend on the
+// number of threads.
 #pragma once
 
 #include <memory>
@@ -11,9 +12,9 @@
 
 namespace coldframe::temporal {
 
-// A piece of a batch is cut into shards. A shard's weight gradients cost the same however few exams
-// it has; four shards keep four cores busy.
-inline constexpr std::size_t kExamsPerShard = 8, kMostShards = 4;
+// A slice's weight gradients cost the same however few exams
+// it has; four slices keep four cores busy.
+inline constexpr std::size_t kExamsPerSlice = 8, kMostSlices = 4;
 
 class FusedStep {
  public:
@@ -33,8 +34,8 @@ class FusedStep {
   void release();
 
  private:
-  struct Shard {
-    explicit Shard(const FusedGru& model) : pass(model) {}
+  struct Slice {
+    explicit Slice(const FusedGru& model) : pass(model) {}
 
     FusedPass pass;
     PackedBatch batch;
@@ -44,16 +45,16 @@ class FusedStep {
     bool written = false;  // in this step
     LossSum loss;
   };
-  void add_shard();
-  void run_shard(Shard& shard, std::span<const BatchItem> items, const Objective& objective,
+  void add_slice();
+  void run_slice(Slice& slice, std::span<const BatchItem> items, const Objective& objective,
                  const LossSum& total, const Dropout& dropout);
 
   const Dataset& dataset_;
   torch::Tensor gradients_;
   ThreadTeam& team_;
   FusedGru model_;
-  std::vector<std::unique_ptr<Shard>> shards_;
-  std::vector<float*> parts_;  // of the shards written in this step
+  std::vector<std::unique_ptr<Slice>> slices_;
+  std::vector<float*> parts_;  // of the slices written in this step
 };
 
 }  // namespace coldframe::temporal

@@ -48,15 +48,15 @@ bool is_fused(const FitTask& task) {
          task.options.precision == torch::kFloat32;
 }
 
-// The piece is cut as FusedStep cuts it.
+// The micro-batch is cut as FusedStep cuts it.
 double training_values(const StepValues& values, const FitTask& task, const Frames& frames,
                        double exams) {
   if (!is_fused(task)) return values.by_autograd(frames.of(exams), exams, frames.most, true);
-  const double shards = std::clamp(std::floor(exams / kExamsPerShard), 1.0, double(kMostShards));
-  const double each = std::ceil(exams / shards), n = frames.of(each);
+  const double slices = std::clamp(std::floor(exams / kExamsPerSlice), 1.0, double(kMostSlices));
+  const double each = std::ceil(exams / slices), n = frames.of(each);
   const double mixed = task.options.mixup > 0 ? n * double(task.config.dimension) : 0;
-  return shards * (values.forward(n, each) + values.backward(n, each) + mixed) +
-         (shards - 1) * values.parameters();
+  return slices * (values.forward(n, each) + values.backward(n, each) + mixed) +
+         (slices - 1) * values.parameters();
 }
 
 double evaluation_values(const StepValues& values, const FitTask& task, std::size_t at_once) {
@@ -64,9 +64,9 @@ double evaluation_values(const StepValues& values, const FitTask& task, std::siz
   for (const auto* exams : {&task.split.validation, &task.split.test}) {
     const Frames frames = frames_of(task.dataset, *exams, 0);
     const auto each = static_cast<double>(std::min(at_once, exams->size()));
-    const double pieces = std::ceil(double(exams->size()) / std::max(each, 1.0));
+    const double count = std::ceil(double(exams->size()) / std::max(each, 1.0));
     const double n = frames.of(each);
-    const double passes = std::min(double(task.threads), pieces);
+    const double passes = std::min(double(task.threads), count);
     most = std::max(most, is_fused(task) ? passes * values.forward(n, each)
                                          : values.by_autograd(n, each, frames.most, false));
   }
@@ -83,19 +83,19 @@ std::uint64_t summary_tables(const FitTask& task) {
 
 }  // namespace
 
-FitMemory predict_memory(const FitTask& task, const MicroBatches& pieces) {
+FitMemory predict_memory(const FitTask& task, const MicroBatches& micro_batches) {
   const StepValues values(task.config);
   const bool fused = is_fused(task);
   const double parameters = values.parameters();
   const Frames frames = frames_of(task.dataset, task.split.train, task.options.train_frames);
-  const auto exams = static_cast<double>(std::min(pieces.training, task.split.train.size()));
+  const auto exams = static_cast<double>(std::min(micro_batches.training, task.split.train.size()));
   const auto bytes = [](double count) { return static_cast<std::uint64_t>(kFloat * count); };
   FitMemory memory;
   memory.fixed = bytes((fused ? 7 : 6) * parameters + 4 * double(task.config.dimension));
   if (task.dataset.device.is_cuda()) memory.fixed += cuda_training_workspaces();
   memory.training = bytes(training_values(values, task, frames, exams));
   memory.evaluation =
-      bytes(evaluation_values(values, task, pieces.evaluation) + (fused ? parameters : 0));
+      bytes(evaluation_values(values, task, micro_batches.evaluation) + (fused ? parameters : 0));
   if (!fused) {  // what a step kept is gone when evaluation begins
     memory.training = std::max(memory.training, memory.evaluation);
     memory.evaluation = 0;
@@ -108,16 +108,19 @@ FitMemory predict_memory(const FitTask& task, const MicroBatches& pieces) {
   return memory;
 }
 
-MicroBatches pieces_that_fit(const FitTask& task, MicroBatches pieces, std::uint64_t available) {
+MicroBatches micro_batches_that_fit(const FitTask& task, MicroBatches micro_batches,
+                                    std::uint64_t available) {
   const auto fits = [&] {
-    const FitMemory memory = predict_memory(task, pieces);
+    const FitMemory memory = predict_memory(task, micro_batches);
     return double(memory.training + memory.evaluation) <= kErrs * double(available);
   };
-  while (!fits() && (pieces.training > 1 || pieces.evaluation > 1)) {
-    std::size_t& larger = pieces.evaluation > pieces.training ? pieces.evaluation : pieces.training;
+  while (!fits() && (micro_batches.training > 1 || micro_batches.evaluation > 1)) {
+    std::size_t& larger = micro_batches.evaluation > micro_batches.training
+                              ? micro_batches.evaluation
+                              : micro_batches.training;
     larger = (larger + 1) / 2;
   }
-  return pieces;
+  return micro_batches;
 }
 
 }  // namespace coldframe::temporal

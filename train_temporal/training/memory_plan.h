@@ -2,7 +2,7 @@
 // values of four bytes, with P parameters and D features:
 //   once         6 P (parameters, gradients, moments, decay, the best), 4 D (statistics), and for
 //                FusedGru the matrices twice again (transposed, for training and for evaluation)
-//   each shard   as models/step_values.h has it, and P beyond the first shard
+//   each slice   as models/step_values.h has it, and P beyond the first slice
 //   evaluation   likewise, on each thread
 // On CUDA cuBLAS's workspaces are once, too (cuda_training_workspaces()); there cuDNN's reserve and
 // workspace, tensors of _cudnn_rnn (ATen/native/cudnn/RNN.cpp), stand for the activations of
@@ -26,11 +26,12 @@ struct FitMemory {
 };
 
 // The dataset's features are not counted. An overestimate is possible where few batches are drawn.
-FitMemory predict_memory(const FitTask& task, const MicroBatches& pieces);
+FitMemory predict_memory(const FitTask& task, const MicroBatches& micro_batches);
 
-// The most exams at a time, by halves from `pieces`, with which training and evaluation are
+// The most exams at a time, by halves from those given, with which training and evaluation are
 // predicted to fit into `available` bytes, or to miss it by less than a tenth: running out of
 // memory decides then.
-MicroBatches pieces_that_fit(const FitTask& task, MicroBatches pieces, std::uint64_t available);
+MicroBatches micro_batches_that_fit(const FitTask& task, MicroBatches micro_batches,
+                                    std::uint64_t available);
 
 }  // namespace coldframe::temporal

@@ -8,12 +8,12 @@
 namespace coldframe::temporal {
 namespace {
 
-// The exams of one piece, with all their frames; `size`: of a piece.
+// The exams of one micro-batch, with all their frames; `size`: of each.
 std::vector<BatchItem> evaluation_items(const Prediction& prediction,
                                         const std::vector<std::size_t>& exams, std::size_t size,
-                                        std::size_t piece) {
+                                        std::size_t number) {
   const FrameSampler sampler(prediction.config.order, 0, prediction.seed);
-  const std::size_t start = piece * size;
+  const std::size_t start = number * size;
   std::vector<BatchItem> items;
   for (std::size_t i = start; i < std::min(start + size, exams.size()); ++i) {
     const Sequence& sequence = prediction.dataset.sequences[exams[i]];
@@ -39,10 +39,10 @@ std::vector<double> predict_logits(SequenceModel& model, const Prediction& predi
   const Dataset& dataset = prediction.dataset;
   const auto classes = static_cast<std::size_t>(prediction.config.outputs);
   const bool is_fused = FusedGru::supports(model);
-  // LibTorch divides the work within a piece, the fused GRU's threads take pieces.
+  // LibTorch divides the work within a micro-batch, the fused GRU's threads take whole ones.
   const std::size_t share = divide_up(exams.size(), is_fused ? team.threads() : 1);
   const std::size_t size = std::clamp<std::size_t>(share, 1, prediction.at_once);
-  const std::size_t pieces = divide_up(exams.size(), size);
+  const std::size_t count = divide_up(exams.size(), size);
   const bool per_frame = prediction.config.per_frame();
   std::unordered_map<std::size_t, std::size_t> first_row;
   std::size_t rows = 0;
@@ -59,9 +59,9 @@ std::vector<double> predict_logits(SequenceModel& model, const Prediction& predi
     });
   };
   if (!is_fused) {
-    for (std::size_t piece = 0; piece < pieces; ++piece) {
+    for (std::size_t number = 0; number < count; ++number) {
       const PackedBatch batch =
-          make_batch(dataset, evaluation_items(prediction, exams, size, piece));
+          make_batch(dataset, evaluation_items(prediction, exams, size, number));
       const torch::Tensor logits =
           compute_logits(model, dataset, batch).cpu().to(torch::kFloat32).contiguous();
       keep(batch, logits.data_ptr<float>());
@@ -70,12 +70,12 @@ std::vector<double> predict_logits(SequenceModel& model, const Prediction& predi
   }
   FusedGru fused(model, prediction.config);
   fused.prepare(team);
-  const std::size_t parts = std::min(team.threads(), pieces);
+  const std::size_t parts = std::min(team.threads(), count);
   team.run(parts, [&](std::size_t part) {
     FusedPass pass(fused);
     PackedBatch batch;
-    for (std::size_t piece = part; piece < pieces; piece += parts) {
-      pack(dataset, evaluation_items(prediction, exams, size, piece), batch);
+    for (std::size_t number = part; number < count; number += parts) {
+      pack(dataset, evaluation_items(prediction, exams, size, number), batch);
       keep(batch, pass.forward(dataset, batch, Dropout()));
     }
   });

@@ -1,4 +1,4 @@
-// The outputs of a model for whole exams, in pieces that memory can hold.
+// The outputs of a model for whole exams, in micro-batches that memory can hold.
 #pragma once
 
 #include <vector>

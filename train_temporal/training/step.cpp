@@ -27,9 +27,9 @@ LossSum accumulate_gradients(SequenceModel& model, const Dataset& dataset,
                              const Dropout& dropout, std::size_t micro_batch) {
   const LossSum total = objective.weights_of(items);
   LossSum sum = total;
-  const std::size_t piece = micro_batch > 0 ? micro_batch : items.size();
-  for (std::size_t start = 0; start < items.size(); start += piece) {
-    const auto part = items.subspan(start, std::min(piece, items.size() - start));
+  const std::size_t size = micro_batch > 0 ? micro_batch : items.size();
+  for (std::size_t start = 0; start < items.size(); start += size) {
+    const auto part = items.subspan(start, std::min(size, items.size() - start));
     const PackedBatch batch = make_batch(dataset, {part.begin(), part.end()});
     differentiate(compute_logits(model, dataset, batch, dropout), batch, objective, total, sum);
   }
@@ -39,10 +39,10 @@ LossSum accumulate_gradients(SequenceModel& model, const Dataset& dataset,
 BatchOutputs training_outputs(SequenceModel& model, const Dataset& dataset,
                               std::span<const BatchItem> items, const Dropout& dropout,
                               std::size_t micro_batch) {
-  const std::size_t piece = micro_batch > 0 ? micro_batch : items.size();
+  const std::size_t size = micro_batch > 0 ? micro_batch : items.size();
   BatchOutputs all;
-  for (std::size_t start = 0; start < items.size(); start += piece) {
-    const auto part = items.subspan(start, std::min(piece, items.size() - start));
+  for (std::size_t start = 0; start < items.size(); start += size) {
+    const auto part = items.subspan(start, std::min(size, items.size() - start));
     const PackedBatch batch = make_batch(dataset, {part.begin(), part.end()});
     const torch::Tensor outputs =
         compute_logits(model, dataset, batch, dropout).detach().cpu().to(torch::kFloat32);

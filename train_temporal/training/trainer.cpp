@@ -80,7 +80,7 @@ Trainer::Trainer(const FitTask& task)
       team_(std::make_unique<ThreadTeam>(task.threads, join_cpu_memory_share())),
       sampler_(task.config.order, task.options.train_frames, task.seed),
       objective_(task_.targets, task.split.train, task.options.objective),
-      pieces_(first_pieces(task)),
+      micro_batches_(first_micro_batches(task)),
       best_parameters_(optimizer_.parameters().clone()) {
   early_stop_.patience = task.options.patience;
   model_->precision.type = task.options.precision;
@@ -91,10 +91,10 @@ Trainer::Trainer(const FitTask& task)
   const auto left = device_memory_left(task.dataset.device);
   if (!left) return;
   const std::uint64_t vit = task.tuned != nullptr ? plan_tuning(task).step : 0;
-  pieces_ = pieces_that_fit(task_, pieces_, *left - std::min(*left, vit));
-  if (pieces_.training < first_pieces(task).training) {
-    log_info(concat("the memory budget is predicted to hold ", plural(pieces_.training, "exam"),
-                    " of a step at a time"));
+  micro_batches_ = micro_batches_that_fit(task_, micro_batches_, *left - std::min(*left, vit));
+  if (micro_batches_.training < first_micro_batches(task).training) {
+    log_info(concat("the memory budget is predicted to hold ",
+                    plural(micro_batches_.training, "exam"), " of a step at a time"));
   }
 }
 
@@ -164,15 +164,15 @@ void Trainer::update_parameters(double learning_rate) {
   if (!scaled || std::isfinite(norm)) optimizer_.step(learning_rate, *team_);
 }
 
-// The sums over a batch are the same in pieces of any size, but for rounding.
+// The sums over a batch are the same in micro-batches of any size, but for rounding.
 LossSum Trainer::gradients(const std::vector<BatchItem>& items, std::size_t epoch) {
   for (;;) {
     try {
       return try_gradients(items, epoch);
     } catch (const c10::OutOfMemoryError&) {
       if (fused_) fused_->release();
-      pieces_.training = std::min(pieces_.training, items.size());
-      halve(pieces_.training, "training", task_);
+      micro_batches_.training = std::min(micro_batches_.training, items.size());
+      halve(micro_batches_.training, "training", task_);
     }
   }
 }
@@ -181,8 +181,8 @@ LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, std::size_t 
   const Dropout dropout(task_.config.dropout, task_.seed, epoch, task_.options.noise,
                         task_.config.clean_inputs());
   if (fused_ && objective_.couples())
-    objective_.couple(fused_->outputs(items, dropout, pieces_.training));
-  if (fused_) return fused_->compute(items, objective_, dropout, pieces_.training);
+    objective_.couple(fused_->outputs(items, dropout, micro_batches_.training));
+  if (fused_) return fused_->compute(items, objective_, dropout, micro_batches_.training);
   if (task_.options.precision == torch::kFloat16) {
     model_->precision.gradient_scale = loss_scale_.factor;
   }
@@ -190,8 +190,10 @@ LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, std::size_t 
   LossSum sum;
   source_->train(items, epoch, [&] {
     if (objective_.couples())
-      objective_.couple(training_outputs(*model_, dataset_, items, dropout, pieces_.training));
-    sum = accumulate_gradients(*model_, dataset_, items, objective_, dropout, pieces_.training);
+      objective_.couple(
+          training_outputs(*model_, dataset_, items, dropout, micro_batches_.training));
+    sum = accumulate_gradients(*model_, dataset_, items, objective_, dropout,
+                               micro_batches_.training);
   });
   return sum;
 }
@@ -212,15 +214,15 @@ std::vector<double> Trainer::predict(const std::vector<std::size_t>& exams) {
 std::vector<double> Trainer::predict_loaded(const std::vector<std::size_t>& exams) {
   for (;;) {
     try {
-      return predict_logits(*model_, {dataset_, task_.config, task_.seed, pieces_.evaluation},
-                            exams, *team_);
+      return predict_logits(
+          *model_, {dataset_, task_.config, task_.seed, micro_batches_.evaluation}, exams, *team_);
     } catch (const c10::OutOfMemoryError&) {
       if (fused_ && !fused_->gradient_parts().empty()) {  // what training keeps may be in the way
         fused_->release();
         continue;
       }
-      pieces_.evaluation = std::min(pieces_.evaluation, exams.size());
-      halve(pieces_.evaluation, "evaluation", task_);
+      micro_batches_.evaluation = std::min(micro_batches_.evaluation, exams.size());
+      halve(micro_batches_.evaluation, "evaluation", task_);
     }
   }
 }
@@ -264,7 +266,7 @@ FitRecord Trainer::finish() {
   result.validation_logits = predict(task_.split.validation);
   result.test_logits = predict(task_.split.test);
   if (objective_.couples()) result.train_logits = predict(task_.split.train);
-  result.pieces = pieces_;
+  result.micro_batches = micro_batches_;
   result.weights = state_dict(*model_);  // last: predictions take memory of their own
   return result;
 }
@@ -274,7 +276,7 @@ FitState Trainer::state() const {
           history_,
           early_stop_,
           optimizer_.steps(),
-          pieces_,
+          micro_batches_,
           loss_scale_,
           vit_ ? vit_->learnt_budget() : 0,
           optimizer_.parameters(),
@@ -290,7 +292,7 @@ void Trainer::restore(const FitState& state) {
   history_ = state.history;
   early_stop_ = state.early_stop;
   early_stop_.patience = task_.options.patience;
-  pieces_ = state.pieces;
+  micro_batches_ = state.micro_batches;
   loss_scale_ = state.loss_scale;
   if (vit_) vit_->set_learnt_budget(state.vit_budget);
   optimizer_.set_steps(state.steps);
@@ -300,7 +302,7 @@ void Trainer::restore(const FitState& state) {
   best_parameters_.copy_(state.best_parameters);
 }
 
-MicroBatches first_pieces(const FitTask& task) {
+MicroBatches first_micro_batches(const FitTask& task) {
   const FitOptions& options = task.options;
   const std::size_t training =
       options.micro_batch > 0 ? std::min(options.micro_batch, options.batch) : options.batch;

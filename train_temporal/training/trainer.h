@@ -86,7 +86,7 @@ struct FitState {
   std::vector<EpochLosses> history;
   EarlyStop early_stop;
   std::int64_t steps = 0;
-  MicroBatches pieces;  // learnt
+  MicroBatches micro_batches;  // learnt
   LossScale loss_scale;
   std::uint64_t vit_budget = 0;  // learnt, see TunedVit::learnt_budget()
   torch::Tensor parameters, first_moment, second_moment, best_parameters;
@@ -116,7 +116,7 @@ struct FitRecord {
   std::vector<EpochLosses> history;
   std::size_t best_epoch = 0;
   bool diverged = false;  // the epoch after the last of `history` had a loss that is not finite
-  MicroBatches pieces;
+  MicroBatches micro_batches;
   // [n, C] in the order of the split's exams; a row per frame where targets are.
   std::vector<double> validation_logits, test_logits;
   std::vector<double> train_logits;  // of Cox's targets alone: of these comes the baseline
@@ -142,7 +142,7 @@ class Trainer {
   // Continues where `state` was taken. DataError when it belongs to another fit.
   void restore(const FitState& state);
   const std::vector<EpochLosses>& history() const { return history_; }
-  const MicroBatches& pieces() const { return pieces_; }
+  const MicroBatches& micro_batches() const { return micro_batches_; }
   const LastEpoch& last_epoch() const { return last_epoch_; }  // empty after restore()
   const FitTask& task() const { return task_; }
 
@@ -173,12 +173,12 @@ class Trainer {
   bool diverged_ = false;
   std::vector<EpochLosses> history_;
   LastEpoch last_epoch_;
-  MicroBatches pieces_;
+  MicroBatches micro_batches_;
   LossScale loss_scale_;  // of float16
   torch::Tensor best_parameters_;
 };
 
 // Exams at a time as the options ask for them, before memory has its say.
-MicroBatches first_pieces(const FitTask& task);
+MicroBatches first_micro_batches(const FitTask& task);
 
 }  // namespace coldframe::temporal

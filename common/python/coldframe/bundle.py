@@ -1,4 +1,4 @@
-"""A bundle of `coldframe bundle make`: a finished study that predicts by itself."""
+"""A bundle of `coldframe bundle make`: a finished run that predicts by itself."""
 
 from __future__ import annotations
 

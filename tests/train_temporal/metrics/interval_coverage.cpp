@@ -181,7 +181,7 @@ struct Tally {
 
 // The share of patients, or of pairs, that speak against a figure that is counted in them.
 double share_wrong(Metric metric, double value, double accuracy) {
-  if (metric->labels == kNumbers) return 0;
+  if (metric->labels == kNumberLabels) return 0;
   if (metric->shape == Shape::kShare) return 1 - value;
   if (metric->shape == Shape::kSigned) return (1 - value) / 2;
   return metric->shape == Shape::kAnywhere ? 1 - accuracy : 0;

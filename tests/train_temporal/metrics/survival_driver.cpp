@@ -43,35 +43,35 @@ Json at_horizons(const ScoredExams& exams) {
 
 Json cox_of(const std::vector<double>& risk, const std::vector<double>& label) {
   const BatchLoss cox = cox_loss(risk, label);
-  Readout reading;
-  fit_baseline(reading, risk, label);
+  Readout readout;
+  fit_baseline(readout, risk, label);
   return {{"comparable", has_comparable_pair(label)},
           {"loss", cox.loss},
           {"gradient", cox.gradient},
-          {"mean", reading.mean},
-          {"times", reading.times},
-          {"hazards", reading.hazards}};
+          {"mean", readout.mean},
+          {"times", readout.times},
+          {"hazards", readout.hazards}};
 }
 
 // The last columns as outputs of as many intervals.
 Json hazards_of(const ScoredExams& exams, const std::vector<double>& label) {
   const Target target{"time",         Task::kHazards,       {}, false, "event", "",
                       exams.horizons, exams.horizons.size()};
-  Readout reading;
-  set_intervals(reading, label, target.intervals);
+  Readout readout;
+  set_intervals(readout, label, target.intervals);
   std::vector<double> loss;
   std::vector<float> gradient(label.size() * target.intervals);
   const std::vector<double> z = survival_of(exams);
   for (std::size_t i = 0; i < label.size(); ++i)
     loss.push_back(hazards_loss(std::span(z).subspan(i * target.intervals, target.intervals),
-                                label[i], reading, 1, &gradient[i * target.intervals]));
+                                label[i], readout, 1, &gradient[i * target.intervals]));
   const std::vector<double> none(label.size() * target.intervals);
-  return {{"typical", scores_of(target, reading, none)},
-          {"ends", reading.times},
-          {"logits", reading.hazards},
+  return {{"typical", scores_of(target, readout, none)},
+          {"ends", readout.times},
+          {"logits", readout.hazards},
           {"loss", loss},
           {"gradient", gradient},
-          {"scores", scores_of(target, reading, z)}};
+          {"scores", scores_of(target, readout, z)}};
 }
 
 Json all_of(const std::string& path) {

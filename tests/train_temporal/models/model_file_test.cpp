@@ -21,7 +21,7 @@ class ModelFile : public ::testing::Test {
     const Dataset dataset = testing::noise_dataset({3}, 5);
     card_.config = testing::small_config(dataset);
     card_.targets = {{"label", Task::kBinary, {"no", "yes"}}};
-    card_.readings.resize(1);
+    card_.readouts.resize(1);
     card_.recipe.features = {{"weights", "w"}};
     weights_ = state_dict(*make_model(card_.config, 1));
   }
@@ -42,12 +42,12 @@ class ModelFile : public ::testing::Test {
 };
 
 TEST_F(ModelFile, ReadsBackWhatWasWritten) {
-  card_.readings[0].temperature = 1.25;
+  card_.readouts[0].temperature = 1.25;
   card_.fit_seed = 0xfedcba9876543210;
   EXPECT_EQ(error_of_reading(), "");
   const TrainedModel read = read_model(folder_.path() / "m.safetensors");
   EXPECT_EQ(read.card.config, card_.config);
-  EXPECT_EQ(read.card.readings[0].temperature, 1.25);
+  EXPECT_EQ(read.card.readouts[0].temperature, 1.25);
   EXPECT_EQ(read.card.fit_seed, card_.fit_seed);
   EXPECT_EQ(read.card.recipe.feature_digest(), card_.recipe.feature_digest());
   for (const auto& [name, tensor] : state_dict(*read.model)) {
@@ -58,11 +58,11 @@ TEST_F(ModelFile, ReadsBackWhatWasWritten) {
 TEST_F(ModelFile, RefusesNumbersThatWouldPredictNothing) {
   const ModelMetadata good = card_;
   for (double temperature : {0.0, -1.0}) {
-    card_.readings[0].temperature = temperature;
+    card_.readouts[0].temperature = temperature;
     EXPECT_THAT(error_of_reading(), HasSubstr("temperature")) << temperature;
   }
   card_ = good;
-  card_.readings[0].threshold = NAN;
+  card_.readouts[0].threshold = NAN;
   EXPECT_THAT(error_of_reading(), HasSubstr("m.safetensors"));
   card_ = good;
   weights_["head.bias"][1] = NAN;

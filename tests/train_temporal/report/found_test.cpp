@@ -19,7 +19,7 @@ TEST(Verdict, SaysFirstThatASimplerModelDoesBetter) {
   std::vector<ModelResult> models = {model("gru", 0.6), model("shuffled", 0.6),
                                      model("summary", 2.2)};
   models[2].families = {{"slope"}, {"slope"}, {"mean"}, {"slope"}, {"slope"}};
-  const RunReport report = example(models, {"0", "1"});
+  const TargetReport report = example(models, {"0", "1"});
   const std::vector<std::string> lines = verdict(report);
   EXPECT_THAT(lines[0],
               HasSubstr("A linear model on summaries of the frames does better than gru"));
@@ -27,14 +27,14 @@ TEST(Verdict, SaysFirstThatASimplerModelDoesBetter) {
   EXPECT_THAT(lines[0], HasSubstr("use it (--model summary)"));
   EXPECT_THAT(render_report(report), HasSubstr("what to take of every feature over the frames"));
   EXPECT_THAT(metrics_json(report)["models"][2]["families"][2][0], "mean");
-  const RunReport worse = example({model("gru", 2.2), model("summary", 0.6)}, {"0", "1"});
+  const TargetReport worse = example({model("gru", 2.2), model("summary", 0.6)}, {"0", "1"});
   EXPECT_THAT(join(verdict(worse), "\n"), HasSubstr("summaries of the frames gives less than gru"));
   EXPECT_THAT(verdict(worse)[0], Not(HasSubstr("summaries")));
 }
 
 // Held-out exams whose features are those of exams of the training are not new patients.
 TEST(Verdict, ClaimsNoNewPatientsWhereFeaturesAreCopies) {
-  RunReport report = example({model("gru", 1.6)}, {"0", "1"});
+  TargetReport report = example({model("gru", 1.6)}, {"0", "1"});
   EXPECT_THAT(verdict(report)[0], HasSubstr("On patients that it has not seen"));
   report.seen = Seen::kCopies;
   EXPECT_THAT(verdict(report)[0], Not(HasSubstr("that it has not seen")));
@@ -59,7 +59,7 @@ TEST(Verdict, FindsThatRanksWereLearntWhereNumbersAreExtreme) {
       one.patient.push_back(fold * 24 + p);
     }
   }
-  RunReport report = example({result}, {});
+  TargetReport report = example({result}, {});
   report.scale = Scale::kNumber;
   report.classes.clear();
   EXPECT_THAT(verdict(report)[0], HasSubstr("it has learnt something"));
@@ -100,7 +100,7 @@ TEST(Verdict, ClaimsNothingThatSeedsDisagreeOn) {
   std::vector<ModelResult> models = {model("gru", 1.6), model("shuffled", 0.6)};
   models[0].fits = fits({0.2, 0.9, 3.0});
   models[1].fits = fits({1.5, 0.6, 0.1});
-  const RunReport report = example(models, {"0", "1"});
+  const TargetReport report = example(models, {"0", "1"});
   EXPECT_THAT(join(verdict(report), "\n"), HasSubstr("Whether the order of frames carries part"));
   EXPECT_GT(metrics_json(report)["models"][1]["first_model_minus_this"]["auroc"]["mean_over_folds"]
                                 ["error_of_fits"],
@@ -110,7 +110,7 @@ TEST(Verdict, ClaimsNothingThatSeedsDisagreeOn) {
 TEST(Groups, MakeIntervalsThatKnowThatTheyDiffer) {
   std::vector<ModelResult> models = {model("gru", 2.0, 2, 3), model("shuffled", 0.2, 2, 3)};
   for (double& p : models[0].folds[2].exams.predicted) p = 1 - p;  // one group is the other way
-  RunReport report = example(models, {"0", "1"});
+  TargetReport report = example(models, {"0", "1"});
   const Estimate narrow = report.models[0].summary[0].primary();
   report.held_out_by = "site";
   know_that_groups_differ(report);
@@ -124,7 +124,7 @@ TEST(Groups, MakeIntervalsThatKnowThatTheyDiffer) {
 }
 
 TEST(Groups, AreTooFewWhereThereAreTwo) {
-  RunReport report = example({model("gru", 2.0, 2, 2)}, {"0", "1"});
+  TargetReport report = example({model("gru", 2.0, 2, 2)}, {"0", "1"});
   report.held_out_by = "site";
   know_that_groups_differ(report);
   EXPECT_THAT(report.models[0].summary[0].primary().low.undefined,

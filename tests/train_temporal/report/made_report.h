@@ -41,8 +41,8 @@ inline ModelResult model(const std::string& name, double skill, std::size_t clas
   return result;
 }
 
-inline RunReport example(std::vector<ModelResult> models, std::vector<std::string> classes) {
-  RunReport report;
+inline TargetReport example(std::vector<ModelResult> models, std::vector<std::string> classes) {
+  TargetReport report;
   report.subtitle = "runs/example, 21 November 2026";
   report.target = "abnormal";
   report.classes = classes;

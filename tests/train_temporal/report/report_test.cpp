@@ -21,7 +21,7 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-RunReport example() {
+TargetReport example() {
   return example({model("gru", 1.6), model("mean", 0.9), model("single", 0.2),
                   model("shuffled", 0.8), model("clock", 0.5)},
                  {"healthy", "ill"});
@@ -54,8 +54,8 @@ TEST(Report, ShowsEveryPartOfABinaryRun) {
 }
 
 TEST(Report, ShowsManyClasses) {
-  RunReport report = example({model("gru", 1.5, 4), model("clock", 0.1, 4)},
-                             {"regular", "covid", "pneumonia", "other"});
+  TargetReport report = example({model("gru", 1.5, 4), model("clock", 0.1, 4)},
+                                {"regular", "covid", "pneumonia", "other"});
   const std::string page = render_report(report);
   keep(page, "coldframe_report_classes.html");
   EXPECT_THAT(page, HasSubstr("AUROC vs the rest"));
@@ -64,7 +64,7 @@ TEST(Report, ShowsManyClasses) {
 }
 
 TEST(Report, ShowsASingleHeldOutPartOfASingleModel) {
-  RunReport report = example({model("gru", 1.5, 2, 1)}, {"0", "1"});
+  TargetReport report = example({model("gru", 1.5, 2, 1)}, {"0", "1"});
   const std::string page = render_report(report);
   keep(page, "coldframe_report_holdout.html");
   EXPECT_THAT(page, HasSubstr("one held-out part"));
@@ -77,7 +77,7 @@ TEST(Report, ShowsASingleHeldOutPartOfASingleModel) {
 }
 
 TEST(Report, EscapesWhatAColumnHolds) {
-  RunReport report = example({model("gru", 1.5)}, {"<script>a", "b&\"c\""});
+  TargetReport report = example({model("gru", 1.5)}, {"<script>a", "b&\"c\""});
   report.subtitle = "<i>run</i>";
   report.configuration = {{"<k>", "<v>"}};
   const std::string page = render_report(report);
@@ -101,7 +101,7 @@ TEST(Report, SaysBelowATableWhyFiguresHaveNoInterval) {
 }
 
 TEST(Report, ShowsWhichEpochsAreKeptAndWhichFitsOverfit) {
-  RunReport report = example({model("gru", 1.5, 2, 1)}, {"well", "ill"});
+  TargetReport report = example({model("gru", 1.5, 2, 1)}, {"well", "ill"});
   report.curves.assign(2, {});
   report.curves[0] = {0, 0, 0, {0.7, 0.5, 0.3}, {0.6, 0.5, 0.6}, 1};
   report.curves[1] = {0, 0, 1, {0.7, 0.5, 0.3}, {0.6, 0.5, 0.51}, 1};
@@ -117,15 +117,15 @@ TEST(Report, SurvivesModelsThatSayNothing) {
   for (FoldScores& fold : broken.folds) fold.exams.predicted.assign(48, std::nan(""));
   for (FoldScores& fold : one_class.folds) fold.exams.label.assign(24, 1);
   for (const ModelResult& bad : {broken, one_class}) {
-    const RunReport report = example({bad}, {"0", "1"});
+    const TargetReport report = example({bad}, {"0", "1"});
     EXPECT_THAT(render_report(report), HasSubstr("undefined"));
     EXPECT_THAT(verdict(report)[0], HasSubstr("is undefined"));
     EXPECT_FALSE(data_warnings(report).empty());
     EXPECT_TRUE(metrics_json(report)["models"][0]["metrics"]["auroc"]["pooled"]["value"].is_null());
     EXPECT_FALSE(summary_text(report).empty());
   }
-  EXPECT_FALSE(render_report(RunReport{}).empty());
-  EXPECT_FALSE(summary_text(RunReport{}).empty());
+  EXPECT_FALSE(render_report(TargetReport{}).empty());
+  EXPECT_FALSE(summary_text(TargetReport{}).empty());
 }
 
 struct VerdictCase {
@@ -154,7 +154,7 @@ TEST(Verdict, SaysWhatCarriesTheResult) {
       {"frozen", 0.6, 2.2, "Tuning the ViT did harm"},
   };
   for (const VerdictCase& one : cases) {
-    const RunReport report =
+    const TargetReport report =
         example({model("gru", one.main), model(one.control, one.other)}, {"0", "1"});
     EXPECT_THAT(join(verdict(report), "\n"), HasSubstr(one.says))
         << one.control << " " << one.main << " " << one.other;
@@ -170,7 +170,7 @@ TEST(Verdict, DoesNotTakeWhatIsUndecidedForEqual) {
       {"clock", "file type do is undecided"},
       {"frozen", "Tuning the ViT is not shown to have paid"}};
   for (const auto& [control, says] : cases) {
-    const RunReport report =
+    const TargetReport report =
         example({model("gru", 1.0), model(control, 1.0, 2, 5, /*seed=*/2)}, {"0", "1"});
     EXPECT_THAT(join(verdict(report), "\n"), HasSubstr(says));
   }
@@ -186,7 +186,7 @@ TEST(Verdict, SaysNothingOfControlsWhereNothingWasLearnt) {
 }
 
 TEST(Verdict, ClaimsNothingWorseThanChanceBy95Percent) {
-  RunReport report = example({model("gru", -1.0), model("clock", -1.0)}, {"0", "1"});
+  TargetReport report = example({model("gru", -1.0), model("clock", -1.0)}, {"0", "1"});
   Estimate& figure = report.models[0].summary[0].mean_over_folds;
   figure = {MetricValue::of(0.4), MetricValue::of(0.32), MetricValue::of(0.49), 0.3, 0.51};
   EXPECT_THAT(verdict(report)[0], AllOf(Not(HasSubstr("worse than chance")), HasSubstr("At 99 %")));
@@ -197,7 +197,7 @@ TEST(Verdict, ClaimsNothingWorseThanChanceBy95Percent) {
 // Of five folds half the interval's width counts 1.5 times: √(1 + 5 / 4).
 TEST(Verdict, KnowsThatFoldsShareTrainingExams) {
   for (const std::size_t folds : {5, 1}) {
-    RunReport report = example({model("gru", 1.6, 2, folds)}, {"0", "1"});
+    TargetReport report = example({model("gru", 1.6, 2, folds)}, {"0", "1"});
     Estimate& figure = report.models[0].summary[0].mean_over_folds;
     figure = {MetricValue::of(0.65), MetricValue::of(0.57), MetricValue::of(0.72), 0.56, 0.74};
     EXPECT_THAT(verdict(report)[0], Not(HasSubstr("too weak")));
@@ -213,13 +213,13 @@ TEST(Verdict, KnowsThatFoldsShareTrainingExams) {
 }
 
 TEST(Verdict, FindsMetadataTellingBy99Percent) {
-  RunReport report = example({model("gru", 2.0), model("clock", 0.9)}, {"0", "1"});
+  TargetReport report = example({model("gru", 2.0), model("clock", 0.9)}, {"0", "1"});
   report.models[1].summary[0].mean_over_folds.claim_low = 0.49;
   EXPECT_THAT(join(verdict(report), "\n"), Not(HasSubstr("These alone")));
 }
 
 TEST(Verdict, TakesSmallDifferencesForNone) {
-  RunReport report = example({model("gru", 1.6), model("shuffled", 1.6)}, {"0", "1"});
+  TargetReport report = example({model("gru", 1.6), model("shuffled", 1.6)}, {"0", "1"});
   report.models[1].difference[0].mean_over_folds = {MetricValue::of(0.03), MetricValue::of(0.02),
                                                     MetricValue::of(0.04), 0.015, 0.045};
   EXPECT_THAT(join(verdict(report), "\n"), HasSubstr("does as well, within ±0.05"));
@@ -227,7 +227,7 @@ TEST(Verdict, TakesSmallDifferencesForNone) {
 
 // As where each patient is a fold.
 TEST(Verdict, DoesNotTakeFoldsRankedTogetherForWorseThanChance) {
-  RunReport report = example({model("gru", -1.5)}, {"0", "1"});
+  TargetReport report = example({model("gru", -1.5)}, {"0", "1"});
   report.models[0].summary[0].by_fold = false;
   EXPECT_THAT(verdict(report)[0],
               AllOf(Not(HasSubstr("worse than chance")), HasSubstr("nothing shows")));
@@ -236,7 +236,7 @@ TEST(Verdict, DoesNotTakeFoldsRankedTogetherForWorseThanChance) {
 }
 
 TEST(Verdict, ClaimsByIntervalsOf99Percent) {
-  RunReport report = example({model("gru", 1.6), model("shuffled", 0.2)}, {"0", "1"});
+  TargetReport report = example({model("gru", 1.6), model("shuffled", 0.2)}, {"0", "1"});
   report.models[0].summary[0].mean_over_folds = {MetricValue::of(0.65), MetricValue::of(0.52),
                                                  MetricValue::of(0.77), 0.48, 0.8};
   EXPECT_THAT(verdict(report)[0], HasSubstr("too weak"));
@@ -248,7 +248,7 @@ TEST(Verdict, ClaimsByIntervalsOf99Percent) {
 }
 
 TEST(Verdict, SaysWhenItMayBeChance) {
-  const RunReport chance = example({model("gru", 0.0)}, {"0", "1"});
+  const TargetReport chance = example({model("gru", 0.0)}, {"0", "1"});
   EXPECT_THAT(verdict(chance)[0], HasSubstr("nothing shows that it has learnt"));
   EXPECT_THAT(verdict(example({model("gru", 1.5)}, {"0", "1"}))[0], Not(HasSubstr("chance")));
   EXPECT_THAT(verdict(example({model("gru", -1.5)}, {"0", "1"}))[0],
@@ -256,7 +256,7 @@ TEST(Verdict, SaysWhenItMayBeChance) {
 }
 
 TEST(DataWarnings, NameSmallAndOneSidedParts) {
-  RunReport report = example({model("gru", 1.0)}, {"0", "1"});
+  TargetReport report = example({model("gru", 1.0)}, {"0", "1"});
   EXPECT_TRUE(data_warnings(report).empty());
   report.data.patients = 20;
   report.choices[2].validation_patients = 3;
@@ -268,7 +268,7 @@ TEST(DataWarnings, NameSmallAndOneSidedParts) {
 }
 
 TEST(MetricsJson, HoldsEveryFigure) {
-  const RunReport report = example();
+  const TargetReport report = example();
   const Json json = metrics_json(report);
   ASSERT_EQ(json["models"].size(), 5u);
   const Json& auroc = json["models"][0]["metrics"]["auroc"];
@@ -315,13 +315,13 @@ TEST(MeanCurves, KeepTheAreaUnderTheCurve) {
 
 TEST(Verdict, SaysNothingOfTheOrderWhenTheMainModelDoesNotSeeIt) {
   for (const char* main : {"mean", "single", "clock"}) {
-    const RunReport report = example({model(main, 1.6), model("shuffled", 0.4)}, {"0", "1"});
+    const TargetReport report = example({model(main, 1.6), model("shuffled", 0.4)}, {"0", "1"});
     EXPECT_THAT(join(verdict(report), "\n"), Not(HasSubstr("order of frames"))) << main;
   }
 }
 
 TEST(Verdict, ClaimsUnseenPatientsOnlyWhereTheyAre) {
-  RunReport report = example({model("gru", 1.5)}, {"0", "1"});
+  TargetReport report = example({model("gru", 1.5)}, {"0", "1"});
   EXPECT_THAT(verdict(report)[0], HasSubstr("On patients that it has not seen"));
   report.seen = Seen::kUnknown;
   EXPECT_THAT(verdict(report)[0], HasSubstr("On patients of whom it is not known whether"));

@@ -53,11 +53,11 @@ TEST(Regression, MasksGapsAndStandardisesByTheTrainingPart) {
   EXPECT_EQ(labels.unlabeled, 2u);
   EXPECT_EQ(labels.at(2, 0), 4);
   EXPECT_TRUE(std::isnan(labels.at(1, 0)));
-  const Readout reading = reading_of(labels, {0, 1, 2, 3});
-  EXPECT_DOUBLE_EQ(reading.mean, 2.75);
-  EXPECT_DOUBLE_EQ(reading.deviation, 1.25);
-  EXPECT_EQ(reading_of(labels, {1, 3}), Readout{});
-  EXPECT_EQ(reading_of(labels, {4}).deviation, 1);
+  const Readout readout = readout_of(labels, {0, 1, 2, 3});
+  EXPECT_DOUBLE_EQ(readout.mean, 2.75);
+  EXPECT_DOUBLE_EQ(readout.deviation, 1.25);
+  EXPECT_EQ(readout_of(labels, {1, 3}), Readout{});
+  EXPECT_EQ(readout_of(labels, {4}).deviation, 1);
 }
 
 TEST(TargetList, ReadsNamesAndTasks) {
@@ -127,11 +127,11 @@ TEST(Folds, OfARegressionHaveTheSameSpread) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const TaskCohort cohort = mixed_cohort(seed, 300);
     const Labels& age = cohort.all[0];
-    const double mean = reading_of(age, age.labeled_exams()).mean;
+    const double mean = readout_of(age, age.labeled_exams()).mean;
     const SplitSet set = make_folds(age, cohort.patients, 5, seed);
     EXPECT_THAT(set.warnings, IsEmpty());
     for (const Split& split : set.splits) {
-      EXPECT_NEAR(reading_of(age, split.test).mean, mean, 6) << seed;
+      EXPECT_NEAR(readout_of(age, split.test).mean, mean, 6) << seed;
       std::set<int> bins;
       for (std::size_t exam : split.test) bins.insert(age.value[exam]);
       EXPECT_EQ(bins.size(), age.bins) << seed;

@@ -82,14 +82,14 @@ class EveryTask : public ::testing::TestWithParam<std::string> {
     if (target_.is_timed()) labels_ = {12.5, survival_label(7, false)};
     if (!target_.has_classes() && !target_.is_timed()) labels_ = {-3.25, 1e6};
     const std::vector<double> training = {30, 12.5, survival_label(7, false), 2};
-    kind().learn_labels(reading_, target_, training);
-    if (target_.task == Task::kCox) kind().learn_outputs(reading_, {{0, 1, 2, 3}, training}, {});
+    kind().learn_labels(readout_, target_, training);
+    if (target_.task == Task::kCox) kind().learn_outputs(readout_, {{0, 1, 2, 3}, training}, {});
   }
   const TaskKind& kind() const { return target_.kind(); }
 
   Target target_;
   std::vector<double> labels_;
-  Readout reading_;
+  Readout readout_;
 };
 
 TEST_P(EveryTask, IsFoundByItsName) {
@@ -117,7 +117,7 @@ TEST_P(EveryTask, ReadsTheLabelsThatItWrites) {
 
 TEST_P(EveryTask, HasAColumnForEachScore) {
   const std::vector<double> outputs(5 * target_.outputs(), 0.3);
-  const std::vector<double> scores = scores_of(target_, reading_, outputs);
+  const std::vector<double> scores = scores_of(target_, readout_, outputs);
   EXPECT_EQ(scores.size(), 5 * target_.scores());
   EXPECT_EQ(kind().score_columns(target_).size(), target_.scores());
   EXPECT_EQ(kind().score_names(target_).size(), target_.scores());
@@ -129,10 +129,10 @@ TEST_P(EveryTask, HasTheSameScoresByAnInterpreter) {
     std::vector<double> outputs;
     for (std::size_t k = 0; k < target_.outputs(); ++k)
       outputs.push_back(output + 0.25 * static_cast<double>(k));
-    const std::vector<double> expected = scores_of(target_, reading_, outputs);
+    const std::vector<double> expected = scores_of(target_, readout_, outputs);
     RowOperations on;
     const std::vector<double> scores =
-        on.at(kind().scores_of(on, target_, reading_, on.keep(outputs)));
+        on.at(kind().scores_of(on, target_, readout_, on.keep(outputs)));
     ASSERT_EQ(scores.size(), expected.size());
     for (std::size_t c = 0; c < scores.size(); ++c) EXPECT_NEAR(scores[c], expected[c], 1e-12);
   }
@@ -140,33 +140,33 @@ TEST_P(EveryTask, HasTheSameScoresByAnInterpreter) {
 
 TEST_P(EveryTask, ExplainsOneOutput) {
   const std::vector<double> outputs(target_.outputs(), 0.3);
-  const std::vector<double> scores = scores_of(target_, reading_, outputs);
+  const std::vector<double> scores = scores_of(target_, readout_, outputs);
   const int decision = decide(target_, scores, 0.5).front();
   const std::optional<std::size_t> of_class = kind().explained_class(decision);
   RowOperations on;
   const std::vector<double> explained =
-      on.at(kind().explained(on, target_, reading_, of_class.value_or(0), on.keep(outputs)));
+      on.at(kind().explained(on, target_, readout_, of_class.value_or(0), on.keep(outputs)));
   ASSERT_EQ(explained.size(), 1);
   double expected = of_class ? scores[*of_class] : scores.front();
   if (kind().names_classes() && !of_class) {  // grades: the expected one
     expected = 0;
     for (std::size_t c = 0; c < scores.size(); ++c) expected += static_cast<double>(c) * scores[c];
   }
-  EXPECT_NEAR(reading_.mean + reading_.deviation * explained.front(), expected, 1e-9);
+  EXPECT_NEAR(readout_.mean + readout_.deviation * explained.front(), expected, 1e-9);
   EXPECT_FALSE(kind().examples(labels_[0], scores, decision).empty());
 }
 
 TEST_P(EveryTask, IsStoredAndReadBack) {
   Json json = to_json(target_);
-  add_readout(json, target_, reading_);
+  add_readout(json, target_, readout_);
   EXPECT_EQ(target_from_json(json), target_);
-  EXPECT_EQ(readout_from_json(json, target_), reading_);
+  EXPECT_EQ(readout_from_json(json, target_), readout_);
   json["classes"] = {"alone"};
   EXPECT_THROW(target_from_json(json), DataError);
 }
 
 TEST_P(EveryTask, HasTheGradientOfItsLoss) {
-  const TargetLoss loss(target_, {}, equal_weights(target_.classes.size()), reading_);
+  const TargetLoss loss(target_, {}, equal_weights(target_.classes.size()), readout_);
   if (loss.is_of_batch()) {  // cox_loss() has a test of its own
     EXPECT_EQ(loss.weight(labels_[0]), 1);
     EXPECT_EQ(loss.weight(labels_[1]), 0);

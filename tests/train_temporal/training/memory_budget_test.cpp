@@ -18,7 +18,7 @@ class MemoryBudget : public ::testing::Test {
   void TearDown() override { count_cpu_memory(0); }
 };
 
-// Features, parameters and their moments must fit; the pieces of a batch are cut until they do.
+// Features, parameters and their moments must fit; batches are cut until they do.
 TEST_F(MemoryBudget, CutsBatchesToTheMemoryThatThereIs) {
   const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(48, 60), 32);
   std::vector<int> classes;
@@ -37,7 +37,7 @@ TEST_F(MemoryBudget, CutsBatchesToTheMemoryThatThereIs) {
     reset_cpu_memory_peak();
     const FitRecord whole = testing::run_to_end(task);
     const std::uint64_t needed = cpu_memory().peak - before;
-    EXPECT_EQ(whole.pieces.training, 32u);
+    EXPECT_EQ(whole.micro_batches.training, 32u);
     // Threads that compute at the same time take more than those that happened not to.
     for (const double share : {1.25, 0.5, 0.25}) {
       const std::uint64_t live = cpu_memory().live;
@@ -47,7 +47,7 @@ TEST_F(MemoryBudget, CutsBatchesToTheMemoryThatThereIs) {
       const FitRecord cut = testing::run_to_end(task);
       count_cpu_memory(0);
       EXPECT_LE(cpu_memory().peak, limit);
-      EXPECT_EQ(cut.pieces.training < 32, share < 1) << model << " " << share;
+      EXPECT_EQ(cut.micro_batches.training < 32, share < 1) << model << " " << share;
       for (std::size_t epoch = 0; epoch < whole.history.size(); ++epoch) {
         EXPECT_NEAR(cut.history[epoch].train, whole.history[epoch].train, 1e-5);
         EXPECT_NEAR(cut.history[epoch].validation, whole.history[epoch].validation, 1e-5);
@@ -169,7 +169,8 @@ TEST_F(MemoryBudget, IsPredictedFromShapes) {
     reset_cpu_memory_peak();
     testing::run_to_end(task);
     const auto measured = static_cast<double>(cpu_memory().peak - before);
-    const auto predicted = static_cast<double>(predict_memory(task, first_pieces(task)).total());
+    const auto predicted =
+        static_cast<double>(predict_memory(task, first_micro_batches(task)).total());
     EXPECT_NEAR(predicted / measured, 1, 0.1) << predicted << " predicted, " << measured;
   }
 }
@@ -183,7 +184,7 @@ TEST_F(MemoryBudget, OfTheClockIsPredictedSmall) {
   config.hidden = 256;
   const Split split = testing::thirds(60);
   const FitTask task{dataset, labels, split, config, options, 9};
-  EXPECT_LT(predict_memory(task, first_pieces(task)).total(), 100'000u);
+  EXPECT_LT(predict_memory(task, first_micro_batches(task)).total(), 100'000u);
 }
 
 TEST_F(MemoryBudget, CountsWhatCublasTakesOnCuda) {
@@ -192,9 +193,10 @@ TEST_F(MemoryBudget, CountsWhatCublasTakesOnCuda) {
   const Split split = testing::thirds(60);
   const FitTask task{dataset,      labels, split, testing::small_config(dataset, "attention"),
                      FitOptions(), 9};
-  const std::uint64_t on_cpu = predict_memory(task, first_pieces(task)).fixed;
+  const std::uint64_t on_cpu = predict_memory(task, first_micro_batches(task)).fixed;
   dataset.device = torch::kCUDA;
-  EXPECT_EQ(predict_memory(task, first_pieces(task)).fixed, on_cpu + cuda_training_workspaces());
+  EXPECT_EQ(predict_memory(task, first_micro_batches(task)).fixed,
+            on_cpu + cuda_training_workspaces());
 }
 
 }  // namespace

@@ -164,7 +164,7 @@ class SeveralTargets : public ::testing::Test {
   // The mean over targets of their mean losses over labelled exams.
   torch::Tensor reference(const torch::Tensor& outputs, const PackedBatch& batch) const {
     torch::Tensor sum = torch::zeros({}, torch::kFloat64);
-    const Readout scale = reading_of(targets_[2], all_);
+    const Readout scale = readout_of(targets_[2], all_);
     for (std::size_t t = 0; t < 3; ++t) {
       std::vector<std::int64_t> rows;
       std::vector<double> value;

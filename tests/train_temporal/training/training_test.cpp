@@ -67,10 +67,10 @@ TEST_F(Training, GivesTheSameLossesInMicroBatchesOfAnySize) {
   };
   const auto whole = losses(0);
   for (std::size_t micro_batch : {1, 3, 4}) {
-    const auto pieces = losses(micro_batch);
+    const auto micro_batches = losses(micro_batch);
     for (std::size_t epoch = 0; epoch < whole.size(); ++epoch) {
-      EXPECT_NEAR(pieces[epoch].train, whole[epoch].train, 1e-5) << micro_batch;
-      EXPECT_NEAR(pieces[epoch].validation, whole[epoch].validation, 1e-5) << micro_batch;
+      EXPECT_NEAR(micro_batches[epoch].train, whole[epoch].train, 1e-5) << micro_batch;
+      EXPECT_NEAR(micro_batches[epoch].validation, whole[epoch].validation, 1e-5) << micro_batch;
     }
   }
 }
@@ -99,7 +99,7 @@ TEST_F(Training, ResumedFromACheckpointEqualsUninterruptedToTheBit) {
 
     EXPECT_EQ(resumed.test_logits, whole.test_logits);
     EXPECT_EQ(resumed.best_epoch, whole.best_epoch);
-    EXPECT_EQ(resumed.pieces, whole.pieces);
+    EXPECT_EQ(resumed.micro_batches, whole.micro_batches);
     ASSERT_EQ(resumed.history.size(), whole.history.size());
     EXPECT_EQ(resumed.history.back().train, whole.history.back().train);
   }

@@ -45,7 +45,7 @@ MetricValue over_horizons(const MetricInput& in) {
 constexpr MetricRow kTimeMetrics[] = {
     {.key = "harrell_c",
      .title = "Harrell's C",
-     .labels = kTimes,
+     .labels = kTimeLabels,
      .compute =
          [](const MetricInput& in) { return harrell_c(outcomes_of(in.exams), risks_of(in.exams)); },
      .shape = Shape::kShare,
@@ -56,7 +56,7 @@ constexpr MetricRow kTimeMetrics[] = {
      .every_epoch = true},
     {.key = "uno_c",  // pairs count up to the last horizon
      .title = "Uno's C",
-     .labels = kTimes,
+     .labels = kTimeLabels,
      .compute =
          [](const MetricInput& in) {
            return uno_c(outcomes_of(in.exams), risks_of(in.exams), in.exams.horizons.back());
@@ -68,7 +68,7 @@ constexpr MetricRow kTimeMetrics[] = {
      .compared = true},
     {.key = "time_auroc",  // mean over the horizons
      .title = "AUROC over time",
-     .labels = kTimes,
+     .labels = kTimeLabels,
      .compute = over_horizons<mean_auroc>,
      .shape = Shape::kShare,
      .units = Units::kEvents,
@@ -76,7 +76,7 @@ constexpr MetricRow kTimeMetrics[] = {
      .over_folds = true},
     {.key = "integrated_brier",  // over the horizons
      .title = "Integrated Brier",
-     .labels = kTimes,
+     .labels = kTimeLabels,
      .compute = over_horizons<integrated_brier>,
      .shape = Shape::kPositive,
      .units = Units::kPatients,

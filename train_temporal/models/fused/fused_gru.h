@@ -1,6 +1,6 @@
 // The network of a GRU on the CPU without autograd: the same model, with a way back that is written
 // out and memory that is used again in every step. Tests hold it to Network::forward. It is no
-// autograd function within the network: the shards of a batch go back side by side, each into a
+// autograd function within the network: the slices of a batch go back side by side, each into a
 // gradient of its own (training/fused_step.h), and autograd's engine takes all of a device's ways
 // back in one thread and sums into one gradient.
 #pragma once
@@ -62,7 +62,7 @@ class FusedGru {
   const float* covariate_head_by_column_ = nullptr;
 };
 
-// One piece of a batch on its way through the model and back.
+// A slice of a batch on its way through the model and back.
 class FusedPass {
  public:
   explicit FusedPass(const FusedGru& model);

@@ -121,7 +121,7 @@ std::vector<std::size_t> pooled_patients(const ModelResult& model) {
   return pooled_by_repeat(model.folds).front().patient;
 }
 
-std::string loss_charts(const RunReport& report) {
+std::string loss_charts(const TargetReport& report) {
   if (report.curves.empty()) return {};
   Chart mean{"Loss, mean and range of " + plural(report.curves.size(), "fit"),
              "epoch",
@@ -151,7 +151,7 @@ std::string loss_charts(const RunReport& report) {
   return line_chart(mean) + line_chart(folds) + said;
 }
 
-std::string confusion_chart(const RunReport& report) {
+std::string confusion_chart(const TargetReport& report) {
   std::vector<std::vector<double>> cells;
   for (const auto& row : confusion_matrix(pooled_exams(report.models.front()))) {
     cells.emplace_back(row.begin(), row.end());
@@ -166,7 +166,7 @@ std::string confusion_chart(const RunReport& report) {
       decided, cells);
 }
 
-std::string reliability_chart(const RunReport& report) {
+std::string reliability_chart(const TargetReport& report) {
   Chart chart{concat("Calibration, with ", fixed(100 * report.bootstrap.level, 0),
                      " % intervals by patient"),
               report.classes.size() == 2 ? "predicted probability of '" + report.classes[1] + "'"
@@ -193,7 +193,7 @@ std::string reliability_chart(const RunReport& report) {
   return line_chart(chart);
 }
 
-std::string score_chart(const RunReport& report) {
+std::string score_chart(const TargetReport& report) {
   const ScoredExams all = pooled_exams(report.models.front());
   const bool binary = report.classes.size() == 2;
   Chart chart{"Predicted probabilities by true class",
@@ -213,7 +213,7 @@ std::string score_chart(const RunReport& report) {
   return line_chart(chart);
 }
 
-std::string scatter_chart(const RunReport& report) {
+std::string scatter_chart(const TargetReport& report) {
   const ScoredExams all = pooled_exams(report.models.front());
   if (all.size() == 0) return {};
   Chart chart{concat("Held-out ", rows_name(report), ": predicted '", report.target,
@@ -229,7 +229,7 @@ std::string scatter_chart(const RunReport& report) {
   return line_chart(chart);
 }
 
-std::string frames_chart(const RunReport& report) {
+std::string frames_chart(const TargetReport& report) {
   if (report.data.frames_per_exam.empty()) return {};
   const auto [least, most] = std::ranges::minmax(report.data.frames_per_exam);
   constexpr std::size_t kBins = 12;

@@ -27,7 +27,7 @@ std::string range_of(const std::vector<FoldChoice>& folds, std::size_t FoldChoic
 }
 
 // The parts of the split, where they are of the exams used: those of a fold are of all targets.
-void add_arms(html::FlowChart& flow, const RunReport& report) {
+void add_arms(html::FlowChart& flow, const TargetReport& report) {
   const std::vector<FoldChoice>& folds = report.choices;
   const auto beyond = [&](const FoldChoice& fold) {
     return fold.train_exams + fold.validation_exams + fold.test_exams > report.data.flow.used;
@@ -47,7 +47,7 @@ void add_arms(html::FlowChart& flow, const RunReport& report) {
   add("held out", &FoldChoice::test_exams, &FoldChoice::test_patients);
 }
 
-std::string flow_chart(const RunReport& report) {
+std::string flow_chart(const TargetReport& report) {
   const ExamFlow& exams = report.data.flow;
   html::FlowChart flow{
       "Flow of exams",
@@ -60,7 +60,7 @@ std::string flow_chart(const RunReport& report) {
   return html::flow_chart(flow);
 }
 
-std::string flow_section(const RunReport& report) {
+std::string flow_section(const TargetReport& report) {
   const ExamFlow& flow = report.data.flow;
   std::vector<std::vector<std::string>> rows = {{"found", concat(flow.found)}};
   for (const auto& [what, count] : left_out(flow)) rows.push_back({"− " + what, concat(count)});
@@ -78,11 +78,11 @@ std::vector<std::pair<std::string, std::size_t>> flow_steps(const ExamFlow& flow
           {"used", flow.used}};
 }
 
-void add_flow(Json& summary, const RunReport& report) {
+void add_flow(Json& summary, const TargetReport& report) {
   for (const auto& [step, count] : flow_steps(report.data.flow)) summary["flow"][step] = count;
 }
 
-std::string flow_csv(const RunReport& report) {
+std::string flow_csv(const TargetReport& report) {
   std::string csv = csv_row({"step", "exams"});
   for (const auto& [step, count] : flow_steps(report.data.flow))
     csv += csv_row({step, concat(count)});
@@ -90,7 +90,7 @@ std::string flow_csv(const RunReport& report) {
 }
 
 // The columns of Table 1 behind its first two.
-std::vector<std::string> characteristic_columns(const RunReport& report) {
+std::vector<std::string> characteristic_columns(const TargetReport& report) {
   std::vector<std::string> columns;
   if (report.characteristics.front().cells.size() > 1) columns = report.groups;
   columns.push_back("all");
@@ -98,7 +98,7 @@ std::vector<std::string> characteristic_columns(const RunReport& report) {
 }
 
 // The rows of a table with these two first columns in its header.
-std::vector<std::vector<std::string>> characteristic_rows(const RunReport& report,
+std::vector<std::vector<std::string>> characteristic_rows(const TargetReport& report,
                                                           const std::string& first,
                                                           const std::string& second) {
   std::vector<std::vector<std::string>> rows = {{first, second}};
@@ -111,7 +111,7 @@ std::vector<std::vector<std::string>> characteristic_rows(const RunReport& repor
   return rows;
 }
 
-std::string characteristics_section(const RunReport& report) {
+std::string characteristics_section(const TargetReport& report) {
   auto rows = characteristic_rows(report, "", "");
   const std::vector<std::string> header = rows.front();
   rows.erase(rows.begin());
@@ -119,13 +119,13 @@ std::string characteristics_section(const RunReport& report) {
          paragraph("Of the exams used; shares are of the exams that have a value.");
 }
 
-std::string characteristics_csv(const RunReport& report) {
+std::string characteristics_csv(const TargetReport& report) {
   std::string csv;
   for (const auto& row : characteristic_rows(report, "column", "row")) csv += csv_row(row);
   return csv;
 }
 
-void add_characteristics(Json& summary, const RunReport& report) {
+void add_characteristics(Json& summary, const TargetReport& report) {
   Json& json = summary["characteristics"] = Json::array();
   for (const Characteristic& one : report.characteristics)
     json.push_back({{"column", one.column}, {"row", one.row}, {"cells", one.cells}});
@@ -139,14 +139,14 @@ constexpr SectionFile kCharacteristicTables[] = {{"characteristics", characteris
 
 constexpr Section kFlowSection = {
     .heading = "Flow of exams",
-    .applies = [](const RunReport& report) { return report.data.flow.found > 0; },
+    .applies = [](const TargetReport& report) { return report.data.flow.found > 0; },
     .body = flow_section,
     .json = add_flow,
     .drawings = kFlowDrawings,
     .tables = kFlowTables};
 constexpr Section kCharacteristicsSection = {
     .heading = "Characteristics by class",
-    .applies = [](const RunReport& report) { return !report.characteristics.empty(); },
+    .applies = [](const TargetReport& report) { return !report.characteristics.empty(); },
     .body = characteristics_section,
     .json = add_characteristics,
     .tables = kCharacteristicTables};

@@ -30,7 +30,7 @@ std::string one_exam(const FrameContributions& exam) {
   return html::line_chart(chart);
 }
 
-std::string contributions_charts(const RunReport& report) {
+std::string contributions_charts(const TargetReport& report) {
   std::string body = concat("<p>", html::escape(report.examples.choice),
                             ", by the models that did not see the exam. A frame above 0 raises the "
                             "output, one below lowers it: integrated gradients from an exam whose "
@@ -45,7 +45,7 @@ std::string contributions_charts(const RunReport& report) {
 
 constexpr Section kContributionsSection = {
     .heading = "Contributions over time of example exams",
-    .applies = [](const RunReport& report) { return !report.examples.exams.empty(); },
+    .applies = [](const TargetReport& report) { return !report.examples.exams.empty(); },
     .body = contributions_charts};
 
 }  // namespace coldframe::temporal

@@ -5,7 +5,7 @@
 
 namespace coldframe::temporal {
 
-std::string covariate_names(const RunReport& report) {
+std::string covariate_names(const TargetReport& report) {
   std::string names;
   for (std::size_t i = 0; i < report.covariates.size(); ++i) {
     const bool last = i + 1 == report.covariates.size();
@@ -16,7 +16,7 @@ std::string covariate_names(const RunReport& report) {
 
 namespace {
 
-std::string covariates_section(const RunReport& report) {
+std::string covariates_section(const TargetReport& report) {
   std::vector<std::vector<std::string>> rows;
   for (const CovariateFacts& one : report.covariates)
     rows.push_back({one.name, one.kind, concat(one.missing)});
@@ -29,7 +29,7 @@ std::string covariates_section(const RunReport& report) {
                           "missing where the training part lacks some, too."));
 }
 
-void add_covariates(Json& summary, const RunReport& report) {
+void add_covariates(Json& summary, const TargetReport& report) {
   Json& json = summary["covariates"] = {{"at", report.frame_covariates ? "frames" : "head"},
                                         {"columns", Json::array()}};
   for (const CovariateFacts& one : report.covariates)
@@ -41,7 +41,7 @@ void add_covariates(Json& summary, const RunReport& report) {
 
 constexpr Section kCovariatesSection = {
     .heading = "Covariates",
-    .applies = [](const RunReport& report) { return !report.covariates.empty(); },
+    .applies = [](const TargetReport& report) { return !report.covariates.empty(); },
     .body = covariates_section,
     .json = add_covariates};
 

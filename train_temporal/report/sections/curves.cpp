@@ -58,7 +58,7 @@ std::vector<double> mean_values(const std::vector<Fold>& folds, std::size_t of_c
 }
 
 // Percentiles over resamples of patients, point by point.
-void add_band(Series& series, const RunReport& report, const ModelResult& model,
+void add_band(Series& series, const TargetReport& report, const ModelResult& model,
               std::size_t of_class, const CurveKind& kind, Progress& progress) {
   const BootstrapOptions& options = report.bootstrap;
   std::vector<std::vector<double>> at(series.x.size());
@@ -82,14 +82,14 @@ Series mean_curve(const std::string& name, const ModelResult& model, std::size_t
   return {name, unit_grid(), mean, {}, {}};
 }
 
-Series banded_curve(const std::string& name, const RunReport& report, std::size_t of_class,
+Series banded_curve(const std::string& name, const TargetReport& report, std::size_t of_class,
                     const CurveKind& kind, Progress& progress) {
   Series series = mean_curve(name, report.models.front(), of_class, kind);
   if (!series.x.empty()) add_band(series, report, report.models.front(), of_class, kind, progress);
   return series;
 }
 
-std::vector<Series> ranking_series(const RunReport& report, const CurveKind& kind) {
+std::vector<Series> ranking_series(const TargetReport& report, const CurveKind& kind) {
   const ModelResult& model = report.models.front();
   const std::size_t classes = report.classes.size();
   const std::size_t bands = classes == 2 ? 1 : classes <= kMostBands ? classes : 0;
@@ -116,11 +116,11 @@ std::vector<Series> ranking_series(const RunReport& report, const CurveKind& kin
   return series;
 }
 
-std::string of_which_class(const RunReport& report) {
+std::string of_which_class(const TargetReport& report) {
   return report.classes.size() == 2 ? ", '" + report.classes[1] + "'" : ", each class vs the rest";
 }
 
-std::string band_text(const RunReport& report) {
+std::string band_text(const TargetReport& report) {
   if (report.classes.size() > kMostBands) return {};
   return concat(" [", fixed(100 * report.bootstrap.level, 0), " % by patient]");
 }
@@ -153,12 +153,12 @@ std::vector<double> precision_at(const Curve& curve, const std::vector<double>& 
   return y;
 }
 
-std::string roc_chart(const RunReport& report) {
+std::string roc_chart(const TargetReport& report) {
   return html::line_chart({"ROC" + of_which_class(report) + band_text(report), "1 − specificity",
                            "sensitivity", ranking_series(report, kRoc), true, true});
 }
 
-std::string precision_recall_chart(const RunReport& report) {
+std::string precision_recall_chart(const TargetReport& report) {
   Chart chart{"Precision and recall" + of_which_class(report) + band_text(report), "recall",
               "precision", ranking_series(report, kPrecisionRecall), true};
   chart.no_diagonal = true;
@@ -171,7 +171,7 @@ std::string precision_recall_chart(const RunReport& report) {
   return html::line_chart(chart);
 }
 
-std::string model_roc_chart(const RunReport& report) {
+std::string model_roc_chart(const TargetReport& report) {
   if (report.models.size() < 2 || !is_binary(report)) return {};
   Chart chart{
       "ROC of all models, mean over folds", "1 − specificity", "sensitivity", {}, true, true};

@@ -11,7 +11,7 @@
 namespace coldframe::temporal {
 namespace {
 
-std::string data_section(const RunReport& report) {
+std::string data_section(const TargetReport& report) {
   const DataOverview& data = report.data;
   KeyValues pairs = {{"target", report.target},
                      {"task", report.task + (report.per_frame ? ", per frame" : "")},
@@ -47,7 +47,7 @@ std::string data_section(const RunReport& report) {
          frames_chart(report);
 }
 
-std::string split_section(const RunReport& report) {
+std::string split_section(const TargetReport& report) {
   const Metric metric = main_metric(report.scale);
   const bool nominal = report.scale == Scale::kNominal;
   std::vector<std::vector<std::string>> rows;
@@ -77,10 +77,10 @@ std::string split_section(const RunReport& report) {
 }  // namespace
 
 constexpr Section kDataSection = {
-    .heading = "Data", .applies = [](const RunReport&) { return true; }, .body = data_section};
+    .heading = "Data", .applies = [](const TargetReport&) { return true; }, .body = data_section};
 constexpr Section kSplitsSection = {
     .heading = "Splits",
-    .applies = [](const RunReport& report) { return !report.choices.empty(); },
+    .applies = [](const TargetReport& report) { return !report.choices.empty(); },
     .body = split_section};
 
 }  // namespace coldframe::temporal

@@ -7,7 +7,7 @@
 namespace coldframe::temporal {
 namespace {
 
-std::string gallery(const RunReport& report) {
+std::string gallery(const TargetReport& report) {
   const HeldOutExams& held_out = report.held_out;
   std::vector<std::string> ids, truths, decisions, results;
   std::vector<double> outputs, errors, folds;
@@ -43,7 +43,7 @@ std::string gallery(const RunReport& report) {
 
 constexpr Section kGallerySection = {
     .heading = "Held-out exams",
-    .applies = [](const RunReport& report) { return !report.held_out.exams.empty(); },
+    .applies = [](const TargetReport& report) { return !report.held_out.exams.empty(); },
     .body = gallery};
 
 }  // namespace coldframe::temporal

@@ -61,7 +61,7 @@ std::vector<double> differences(const std::vector<MetricValue>& a,
 
 }  // namespace
 
-void know_that_groups_differ(RunReport& report) {
+void know_that_groups_differ(TargetReport& report) {
   if (report.held_out_by.empty()) return;
   const double level = report.bootstrap.level;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -79,12 +79,12 @@ void know_that_groups_differ(RunReport& report) {
   }
 }
 
-std::string groups_text(const RunReport& report) {
+std::string groups_text(const TargetReport& report) {
   return concat(plural(report.models.front().folds.size(), "group"), " of '", report.held_out_by,
                 "'");
 }
 
-std::vector<std::string> warn_of_groups(const RunReport& report) {
+std::vector<std::string> warn_of_groups(const TargetReport& report) {
   std::vector<std::string> warnings;
   const Metric metric = main_metric(report.scale);
   for (const SubgroupColumn& column : report.subgroups) {

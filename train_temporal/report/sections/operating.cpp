@@ -24,7 +24,7 @@ std::string p_text(const MetricValue& p) {
   return p.value < 0.001 ? "< 0.001" : fixed(p.value, 3);
 }
 
-std::string delong_section(const RunReport& report) {
+std::string delong_section(const TargetReport& report) {
   std::vector<std::string> header = {"model", "AUROC", "standard error"};
   const bool several = report.models.size() > 1;
   if (several) header.insert(header.end(), {concat(report.models.front().name, " − this"), "p"});
@@ -50,7 +50,7 @@ std::string threshold_text(double threshold) {
   return std::isinf(threshold) ? "none reaches it" : fixed(threshold, 3);
 }
 
-std::string points_section(const RunReport& report) {
+std::string points_section(const TargetReport& report) {
   if (report.operating_points.empty()) return {};
   std::vector<std::vector<std::string>> rows;
   for (const OperatingFigure& figure : report.operating_points)
@@ -65,7 +65,7 @@ std::string points_section(const RunReport& report) {
              "and on others both will be somewhat lower.");
 }
 
-std::string decision_chart(const RunReport& report) {
+std::string decision_chart(const TargetReport& report) {
   DecisionCurve curve = decision_curve(pooled_exams(report.models.front()));
   // The cost of treating all at high thresholds would leave no room for the rest.
   constexpr double kLowest = -0.05;
@@ -81,7 +81,7 @@ std::string decision_chart(const RunReport& report) {
                             {"treat none", curve.threshold, none, {}, {}, true}}});
 }
 
-std::string decision_section(const RunReport& report) {
+std::string decision_section(const TargetReport& report) {
   return decision_chart(report) +
          paragraph(
              concat("Net benefit is in true positives per exam of this cohort, each false positive "
@@ -91,7 +91,7 @@ std::string decision_section(const RunReport& report) {
                     report.classes[1], "' as in practice."));
 }
 
-std::string decision_csv(const RunReport& report) {
+std::string decision_csv(const TargetReport& report) {
   const DecisionCurve curve = decision_curve(pooled_exams(report.models.front()));
   std::string csv = csv_row({"threshold", report.models.front().name, "treat_all"});
   for (std::size_t i = 0; i < curve.threshold.size(); ++i)
@@ -99,7 +99,7 @@ std::string decision_csv(const RunReport& report) {
   return csv;
 }
 
-void evaluate_operating_points(RunReport& report) {
+void evaluate_operating_points(TargetReport& report) {
   const ModelResult& main = report.models.front();
   const Questions& asked = report.questions;
   auto& figures = report.operating_points;
@@ -122,7 +122,7 @@ void evaluate_operating_points(RunReport& report) {
   add(asked.at_sensitivity, "Specificity", "sensitivity", specificity_at);
 }
 
-void add_operating_points(Json& summary, const RunReport& report) {
+void add_operating_points(Json& summary, const TargetReport& report) {
   if (report.operating_points.empty()) return;
   Json& json = summary["operating_points"];
   for (const OperatingFigure& figure : report.operating_points) {
@@ -134,7 +134,7 @@ void add_operating_points(Json& summary, const RunReport& report) {
   }
 }
 
-std::string operating_text(const RunReport& report) {
+std::string operating_text(const TargetReport& report) {
   std::string text;
   for (const OperatingFigure& figure : report.operating_points) {
     text += concat("  ", padded(figure.title, 34), " ", interval_text(figure.estimate));
@@ -147,7 +147,7 @@ std::string operating_text(const RunReport& report) {
   return text;
 }
 
-void add_operating_figures(FigureTable& table, const RunReport& report) {
+void add_operating_figures(FigureTable& table, const TargetReport& report) {
   for (const OperatingFigure& one : report.operating_points) {
     const FigureTable::Of of = {report.models.front().name, "", "", one.title};
     table.add(of, one.key, one.estimate);
@@ -155,7 +155,7 @@ void add_operating_figures(FigureTable& table, const RunReport& report) {
   }
 }
 
-bool is_binary_with_models(const RunReport& report) {
+bool is_binary_with_models(const TargetReport& report) {
   return !report.models.empty() && is_binary(report);
 }
 
@@ -185,7 +185,7 @@ constexpr Section kOperatingPointsSection = {.heading = "Operating points",
                                              .figures = add_operating_figures};
 constexpr Section kDeLongSection = {.heading = "AUROC by DeLong",
                                     .applies =
-                                        [](const RunReport& report) {
+                                        [](const TargetReport& report) {
                                           return is_binary_with_models(report) &&
                                                  report.models.front().delong.has_value();
                                         },

@@ -8,12 +8,12 @@
 namespace coldframe::temporal {
 namespace {
 
-bool has_classes(const RunReport& report) {
+bool has_classes(const TargetReport& report) {
   return !report.models.empty() &&
          (report.scale == Scale::kNominal || report.scale == Scale::kOrdinal);
 }
 
-std::string classes_table(const RunReport& report) {
+std::string classes_table(const TargetReport& report) {
   const ScoredExams all = pooled_exams(report.models.front());
   const auto counts = confusion_matrix(all);
   std::vector<std::vector<std::string>> rows;
@@ -36,7 +36,7 @@ std::string classes_table(const RunReport& report) {
       rows);
 }
 
-std::string decisions_section(const RunReport& report) {
+std::string decisions_section(const TargetReport& report) {
   std::string body = confusion_chart(report) + score_chart(report);
   if (report.classes.size() > 2 && report.scale == Scale::kNominal) body += classes_table(report);
   return body;
@@ -53,7 +53,7 @@ constexpr SectionFile kCalibrationDrawings[] = {{"calibration", reliability_char
 
 constexpr Section kScatterSection = {.heading = "Predictions",
                                      .applies =
-                                         [](const RunReport& report) {
+                                         [](const TargetReport& report) {
                                            return !report.models.empty() &&
                                                   report.scale == Scale::kNumber;
                                          },
@@ -62,11 +62,13 @@ constexpr Section kScatterSection = {.heading = "Predictions",
 constexpr Section kRankingSection = {
     .heading = "ROC and precision–recall",
     .applies =
-        [](const RunReport& report) {
+        [](const TargetReport& report) {
           return has_classes(report) && report.scale == Scale::kNominal;
         },
     .body =
-        [](const RunReport& report) { return roc_chart(report) + precision_recall_chart(report); },
+        [](const TargetReport& report) {
+          return roc_chart(report) + precision_recall_chart(report);
+        },
     .drawings = kRankingDrawings};
 constexpr Section kDecisionsSection = {.heading = "Decisions",
                                        .applies = has_classes,

@@ -11,7 +11,7 @@
 namespace coldframe::temporal {
 namespace {
 
-std::string about_relaxed(const RunReport& report) {
+std::string about_relaxed(const TargetReport& report) {
   const std::size_t frames = report.questions.relaxed_frames;
   if (frames == 0 || !report.per_frame) return {};
   return concat(" Relaxed figures let ", plural(frames, "frame"),
@@ -19,7 +19,7 @@ std::string about_relaxed(const RunReport& report) {
                 "evaluation script does.");
 }
 
-std::string result_section(const RunReport& report) {
+std::string result_section(const TargetReport& report) {
   const ModelResult& main = report.models.front();
   std::string body;
   for (const std::string& line : verdict(report)) body += paragraph(line);
@@ -50,20 +50,20 @@ std::string result_section(const RunReport& report) {
   return body;
 }
 
-std::vector<std::string> all_warnings(const RunReport& report) {
+std::vector<std::string> all_warnings(const TargetReport& report) {
   std::vector<std::string> warnings = report.warnings;
   for (std::string& warning : data_warnings(report)) warnings.push_back(std::move(warning));
   return warnings;
 }
 
-std::string warnings_section(const RunReport& report) {
+std::string warnings_section(const TargetReport& report) {
   std::string body = "<ul>\n";
   for (const std::string& line : all_warnings(report))
     body += "<li>" + html::escape(line) + "</li>\n";
   return body + "</ul>\n";
 }
 
-std::string models_section(const RunReport& report) {
+std::string models_section(const TargetReport& report) {
   const std::vector<Metric> metrics = metrics_with(&MetricRow::compared, report.scale);
   std::vector<std::string> header = {"model"};
   for (Metric metric : metrics) header.emplace_back(metric->title);
@@ -89,7 +89,7 @@ std::string models_section(const RunReport& report) {
          families_table(report) + model_roc_chart(report);
 }
 
-void add_model_figures(FigureTable& table, const RunReport& report) {
+void add_model_figures(FigureTable& table, const TargetReport& report) {
   const std::string& main = report.models.front().name;
   for (const ModelResult& model : report.models) {
     table.add({model.name, "", "", "figure"}, model.summary);
@@ -109,16 +109,16 @@ constexpr SectionFile kModelDrawings[] = {{"roc_of_models", model_roc_chart}};
 
 constexpr Section kResultSection = {
     .heading = "Result",
-    .applies = [](const RunReport& report) { return !report.models.empty(); },
+    .applies = [](const TargetReport& report) { return !report.models.empty(); },
     .body = result_section,
     .figures = add_model_figures};
 constexpr Section kWarningsSection = {
     .heading = "Warnings",
-    .applies = [](const RunReport& report) { return !all_warnings(report).empty(); },
+    .applies = [](const TargetReport& report) { return !all_warnings(report).empty(); },
     .body = warnings_section};
 constexpr Section kModelsSection = {
     .heading = "Models and controls",
-    .applies = [](const RunReport& report) { return report.models.size() > 1; },
+    .applies = [](const TargetReport& report) { return report.models.size() > 1; },
     .body = models_section,
     .drawings = kModelDrawings};
 

@@ -11,7 +11,7 @@
 namespace coldframe::temporal {
 namespace {
 
-std::string shift_section(const RunReport& report) {
+std::string shift_section(const TargetReport& report) {
   std::vector<std::vector<std::string>> rows;
   for (const CohortShift& shift : report.shift) {
     rows.push_back({shift.trait, concat(shift.flagged, " of ", shift.judged),
@@ -24,7 +24,7 @@ std::string shift_section(const RunReport& report) {
                           " % are unlike, and the median rank is 0.5."));
 }
 
-void add_shift(Json& summary, const RunReport& report) {
+void add_shift(Json& summary, const TargetReport& report) {
   Json& json = summary["shift"] = {{"rate", report.shift_rate}};
   for (const CohortShift& shift : report.shift) {
     Json& entry = json[shift.trait] = {{"exams", shift.judged}, {"flagged", shift.flagged}};
@@ -45,7 +45,7 @@ void add_series(html::Chart& chart, const char* name, const MachineLoad& machine
 }
 
 // Memory and load while it trained (--monitor).
-std::string machine_charts(const RunReport& report) {
+std::string machine_charts(const TargetReport& report) {
   const MachineLoad& machine = report.machine;
   if (machine.time_s.empty()) return {};
   html::Chart memory, load;
@@ -65,26 +65,26 @@ std::string machine_charts(const RunReport& report) {
 
 constexpr Section kTrainingSection = {
     .heading = "Training",
-    .applies = [](const RunReport& report) { return !report.curves.empty(); },
+    .applies = [](const TargetReport& report) { return !report.curves.empty(); },
     .body = loss_charts};
 constexpr Section kShiftSection = {
     .heading = "Shift against the training cohort",
-    .applies = [](const RunReport& report) { return !report.shift.empty(); },
+    .applies = [](const TargetReport& report) { return !report.shift.empty(); },
     .body = shift_section,
     .json = add_shift};
 constexpr Section kConfigurationSection = {
     .heading = "Configuration",
-    .applies = [](const RunReport& report) { return !report.configuration.empty(); },
-    .body = [](const RunReport& report) { return html::key_values(report.configuration); }};
+    .applies = [](const TargetReport& report) { return !report.configuration.empty(); },
+    .body = [](const TargetReport& report) { return html::key_values(report.configuration); }};
 constexpr Section kFeaturesSection = {
     .heading = "Features",
-    .applies = [](const RunReport& report) { return !report.recipe.empty(); },
-    .body = [](const RunReport& report) { return html::key_values(report.recipe); }};
+    .applies = [](const TargetReport& report) { return !report.recipe.empty(); },
+    .body = [](const TargetReport& report) { return html::key_values(report.recipe); }};
 constexpr Section kResourcesSection = {
     .heading = "Time and memory",
-    .applies = [](const RunReport& report) { return !report.resources.empty(); },
+    .applies = [](const TargetReport& report) { return !report.resources.empty(); },
     .body =
-        [](const RunReport& report) {
+        [](const TargetReport& report) {
           return html::key_values(report.resources) + machine_charts(report);
         }};
 

@@ -7,11 +7,11 @@
 namespace coldframe::temporal {
 namespace {
 
-bool searched(const RunReport& report) {
+bool searched(const TargetReport& report) {
   return !report.choices.empty() && !report.choices.front().setting.is_null();
 }
 
-std::string search_section(const RunReport& report) {
+std::string search_section(const TargetReport& report) {
   std::vector<std::string> header = {"repeat", "fold"};
   for (const auto& [option, value] : report.choices.front().setting.items())
     header.push_back(option);
@@ -33,7 +33,7 @@ std::string search_section(const RunReport& report) {
 constexpr Section kSearchSection = {.heading = "Search",
                                     .applies = searched,
                                     .body = search_section,
-                                    .text = [](const RunReport& report) {
+                                    .text = [](const TargetReport& report) {
                                       std::vector<Json> settings;
                                       for (const FoldChoice& choice : report.choices)
                                         settings.push_back(choice.setting);

@@ -16,19 +16,19 @@ namespace coldframe::temporal {
 // A file of its own: a drawing, as HTML, or a table, as CSV. Empty: there is none.
 struct SectionFile {
   std::string_view name;  // without ending
-  std::string (*content)(const RunReport&);
+  std::string (*content)(const TargetReport&);
 };
 
 struct Section {
   std::string_view heading;
-  bool (*applies)(const RunReport&);
-  std::string (*body)(const RunReport&) = nullptr;  // of the page
+  bool (*applies)(const TargetReport&);
+  std::string (*body)(const TargetReport&) = nullptr;  // of the page
   // In place of both: several sections. `of`: what headings add to tell targets apart.
-  void (*page)(html::Page&, const RunReport&, const std::string& of) = nullptr;
-  void (*evaluate)(RunReport&) = nullptr;  // computes figures that it alone has
-  void (*json)(Json& summary, const RunReport&) = nullptr;
-  std::string (*text)(const RunReport&) = nullptr;  // lines of the terminal
-  void (*figures)(FigureTable&, const RunReport&) = nullptr;
+  void (*page)(html::Page&, const TargetReport&, const std::string& of) = nullptr;
+  void (*evaluate)(TargetReport&) = nullptr;  // computes figures that it alone has
+  void (*json)(Json& summary, const TargetReport&) = nullptr;
+  std::string (*text)(const TargetReport&) = nullptr;  // lines of the terminal
+  void (*figures)(FigureTable&, const TargetReport&) = nullptr;
   std::span<const SectionFile> drawings = {}, tables = {};
 };
 
@@ -42,7 +42,7 @@ std::span<const SectionBlock> section_blocks();
 
 // Calls `take` with every section that applies to the report of a target.
 template <class Take>
-void for_sections(const RunReport& report, const Take& take) {
+void for_sections(const TargetReport& report, const Take& take) {
   for (const SectionBlock& block : section_blocks())
     for (const Section* section : block.sections)
       if (section->applies(report)) take(*section);

@@ -20,11 +20,11 @@ extern const Section kConfigurationSection, kFeaturesSection, kResourcesSection;
 
 // Fills the AUROCs by DeLong of all models; operating.cpp.
 void add_delong(std::vector<ModelResult>& models, double level);
-std::string covariate_names(const RunReport& report);  // "age and sex"
+std::string covariate_names(const TargetReport& report);  // "age and sex"
 // Where groups are held out one at a time: intervals know that groups differ; groups.cpp.
-void know_that_groups_differ(RunReport& report);
-std::string groups_text(const RunReport& report);  // "3 groups of 'site'"
-std::vector<std::string> warn_of_groups(const RunReport& report);
+void know_that_groups_differ(TargetReport& report);
+std::string groups_text(const TargetReport& report);  // "3 groups of 'site'"
+std::vector<std::string> warn_of_groups(const TargetReport& report);
 // The summaries that `summary` chose, "slope in 4 of 5 fits, mean in 1", and fold by fold;
 // summaries.cpp.
 std::string families_text(const ModelResult& model);
@@ -32,6 +32,6 @@ std::string families_text(const ModelResult& model);
 std::string found_text(const ModelResult& model);
 // Where a summary of the frames took the model's place in some fits: says so; else "".
 std::string taken_text(const ModelResult& model);
-std::string families_table(const RunReport& report);
+std::string families_table(const TargetReport& report);
 
 }  // namespace coldframe::temporal

@@ -14,7 +14,7 @@ namespace {
 // The folds' exams of which `takes` is true of the number of their value; folds without any are
 // left out.
 template <class Takes>
-std::vector<FoldScores> exams_where(const RunReport& report, const SubgroupColumn& column,
+std::vector<FoldScores> exams_where(const TargetReport& report, const SubgroupColumn& column,
                                     const Takes& takes) {
   std::vector<FoldScores> result;
   const std::vector<FoldScores>& folds = report.models.front().folds;
@@ -62,7 +62,8 @@ std::size_t patients_in_both(const std::vector<FoldScores>& a, const std::vector
   return both.size();
 }
 
-Subgroup evaluate_group(const RunReport& report, const SubgroupColumn& column, std::size_t value) {
+Subgroup evaluate_group(const TargetReport& report, const SubgroupColumn& column,
+                        std::size_t value) {
   Subgroup group;
   group.value = column.values[value];
   const auto own = exams_where(report, column, [&](std::size_t v) { return v == value; });
@@ -79,19 +80,19 @@ Subgroup evaluate_group(const RunReport& report, const SubgroupColumn& column, s
   return group;
 }
 
-const MetricSummary* main_figure(const RunReport& report, const Subgroup& group) {
+const MetricSummary* main_figure(const TargetReport& report, const Subgroup& group) {
   const auto found =
       std::ranges::find(group.summary, main_metric(report.scale), &MetricSummary::metric);
   return found == group.summary.end() ? nullptr : &*found;
 }
 
-std::string ahead_text(const RunReport& report, const Subgroup& group) {
+std::string ahead_text(const TargetReport& report, const Subgroup& group) {
   const MetricSummary* main = main_figure(report, group);
   if (main == nullptr || group.minus_others.empty()) return "–";
   return difference_text(group.minus_others[static_cast<std::size_t>(main - group.summary.data())]);
 }
 
-std::string counts_table(const RunReport& report, const SubgroupColumn& column) {
+std::string counts_table(const TargetReport& report, const SubgroupColumn& column) {
   std::vector<std::string> header = {column.column, rows_name(report), "patients"};
   header.insert(header.end(), report.classes.begin(), report.classes.end());
   header.push_back(concat(main_metric(report.scale)->title, " − that of the others"));
@@ -105,7 +106,7 @@ std::string counts_table(const RunReport& report, const SubgroupColumn& column) 
   return figures_table(header, rows);
 }
 
-std::string figures_by_value(const RunReport& report, const SubgroupColumn& column) {
+std::string figures_by_value(const TargetReport& report, const SubgroupColumn& column) {
   std::vector<std::string> header = {""};
   for (const Subgroup& group : column.groups) header.push_back(group.value);
   std::vector<std::vector<std::string>> rows;
@@ -120,7 +121,7 @@ std::string figures_by_value(const RunReport& report, const SubgroupColumn& colu
 }
 
 // Names what is too small for any interval of the main figure.
-std::string small_groups(const RunReport& report, const SubgroupColumn& column) {
+std::string small_groups(const TargetReport& report, const SubgroupColumn& column) {
   std::vector<std::string> small;
   for (const Subgroup& group : column.groups) {
     const MetricSummary* main = main_figure(report, group);
@@ -133,7 +134,7 @@ std::string small_groups(const RunReport& report, const SubgroupColumn& column) 
                 join(small, ", "), ".");
 }
 
-std::string subgroup_section(const RunReport& report, const SubgroupColumn& column) {
+std::string subgroup_section(const TargetReport& report, const SubgroupColumn& column) {
   std::string body = counts_table(report, column) + figures_by_value(report, column);
   if (const std::string small = small_groups(report, column); !small.empty())
     body += paragraph(small);
@@ -147,7 +148,7 @@ std::string subgroup_section(const RunReport& report, const SubgroupColumn& colu
                     "Groups that share patients have no interval of their difference."));
 }
 
-void evaluate_subgroups(RunReport& report) {
+void evaluate_subgroups(TargetReport& report) {
   const std::vector<FoldScores>& folds = report.models.front().folds;
   for (SubgroupColumn& column : report.subgroups) {
     for (std::size_t v = 0; v < column.values.size(); ++v)
@@ -161,12 +162,12 @@ void evaluate_subgroups(RunReport& report) {
   }
 }
 
-void add_subgroups(html::Page& page, const RunReport& report, const std::string& of) {
+void add_subgroups(html::Page& page, const TargetReport& report, const std::string& of) {
   for (const SubgroupColumn& column : report.subgroups)
     page.section(concat("By ", column.column, of), subgroup_section(report, column));
 }
 
-void add_subgroups(Json& summary, const RunReport& report) {
+void add_subgroups(Json& summary, const TargetReport& report) {
   Json& json = summary["subgroups"];
   for (const SubgroupColumn& column : report.subgroups) {
     Json& of_column =
@@ -186,7 +187,7 @@ void add_subgroups(Json& summary, const RunReport& report) {
   }
 }
 
-std::string subgroups_text(const RunReport& report) {
+std::string subgroups_text(const TargetReport& report) {
   std::string text;
   for (const SubgroupColumn& column : report.subgroups) {
     text += concat(main_metric(report.scale)->title, " by ", column.column,
@@ -205,7 +206,7 @@ std::string subgroups_text(const RunReport& report) {
   return text;
 }
 
-void add_subgroup_figures(FigureTable& table, const RunReport& report) {
+void add_subgroup_figures(FigureTable& table, const TargetReport& report) {
   const std::string& main = report.models.front().name;
   for (const SubgroupColumn& column : report.subgroups) {
     for (const Subgroup& group : column.groups) {
@@ -221,7 +222,7 @@ void add_subgroup_figures(FigureTable& table, const RunReport& report) {
 
 constexpr Section kSubgroupsSection = {
     .heading = "By",
-    .applies = [](const RunReport& report) { return !report.subgroups.empty(); },
+    .applies = [](const TargetReport& report) { return !report.subgroups.empty(); },
     .page = add_subgroups,
     .evaluate = evaluate_subgroups,
     .json = add_subgroups,

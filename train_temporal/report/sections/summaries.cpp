@@ -42,7 +42,7 @@ std::string taken_text(const ModelResult& model) {
                 ": in the others): ", families_text(model), ".");
 }
 
-std::string families_table(const RunReport& report) {
+std::string families_table(const TargetReport& report) {
   std::string body;
   for (const ModelResult& model : report.models) {
     if (model.families.empty()) continue;

@@ -19,7 +19,7 @@ constexpr std::size_t kLeastDivided = 9;  // exams of a held-out part
 constexpr const char* kRiskNames[kRiskGroups] = {"lowest third of risk", "middle third",
                                                  "highest third"};
 
-HorizonFigures figures_at(const RunReport& report, std::size_t horizon) {
+HorizonFigures figures_at(const TargetReport& report, std::size_t horizon) {
   const Metric metrics[] = {metric_named("time_auroc"), metric_named("integrated_brier")};
   std::vector<FoldScores> folds = report.models.front().folds;
   for (FoldScores& fold : folds) fold.exams = at_horizon(fold.exams, horizon);
@@ -32,7 +32,7 @@ HorizonFigures figures_at(const RunReport& report, std::size_t horizon) {
                          report.bootstrap.level)};
 }
 
-std::vector<FoldScores> first_repeat(const RunReport& report) {
+std::vector<FoldScores> first_repeat(const TargetReport& report) {
   std::vector<FoldScores> folds = report.models.front().folds;
   std::erase_if(folds, [&, first = folds.front().repeat](const FoldScores& fold) {
     return fold.repeat != first || fold.exams.size() == 0;
@@ -42,7 +42,7 @@ std::vector<FoldScores> first_repeat(const RunReport& report) {
 
 // The third of each exam, in the order of the folds: risks of one fold come from one model. All are
 // of the first where a fold has too few of them, or too few different ones.
-std::vector<std::size_t> thirds_of(const std::vector<FoldScores>& folds, const RunReport& report,
+std::vector<std::size_t> thirds_of(const std::vector<FoldScores>& folds, const TargetReport& report,
                                    std::string& undivided) {
   std::vector<std::size_t> all;
   for (const FoldScores& fold : folds) {
@@ -58,7 +58,7 @@ std::vector<std::size_t> thirds_of(const std::vector<FoldScores>& folds, const R
   return all;
 }
 
-void divide_by_risk(SurvivalFigures& figures, const RunReport& report) {
+void divide_by_risk(SurvivalFigures& figures, const TargetReport& report) {
   const std::vector<FoldScores> folds = first_repeat(report);
   if (folds.empty()) return;
   const std::vector<std::size_t> group_of = thirds_of(folds, report, figures.undivided);
@@ -122,7 +122,7 @@ double bound_of(const ShareAt& share, double bound) {
 }
 
 // Behind a rank figure at a horizon that is not a mean over folds as others are.
-const char* pooled_mark(const RunReport& report, const MetricSummary& summary) {
+const char* pooled_mark(const TargetReport& report, const MetricSummary& summary) {
   return report.models.front().folds.size() > 1 && !summary.by_fold ? " (folds together)" : "";
 }
 
@@ -138,14 +138,14 @@ std::string survival_text(const KaplanMeier& curve, double horizon) {
                 " followed");
 }
 
-std::string repeats_text(const RunReport& report) {
+std::string repeats_text(const TargetReport& report) {
   const std::vector<FoldScores>& folds = report.models.front().folds;
   return folds.front().repeat == folds.back().repeat
              ? ""
              : " Of several repeats of the split the first is shown here.";
 }
 
-std::string survival_chart(const RunReport& report) {
+std::string survival_chart(const TargetReport& report) {
   html::Chart chart{concat("Without '", report.event, "', by risk [",
                            fixed(100 * report.bootstrap.level, 0), " %]"),
                     report.target,
@@ -155,7 +155,7 @@ std::string survival_chart(const RunReport& report) {
   return line_chart(chart);
 }
 
-std::string survival_calibration_chart(const RunReport& report) {
+std::string survival_calibration_chart(const TargetReport& report) {
   html::Chart chart{"Calibration at horizons",
                     "predicted probability of no event",
                     "observed share without an event",
@@ -177,7 +177,7 @@ std::string survival_calibration_chart(const RunReport& report) {
   return line_chart(chart);
 }
 
-std::string groups_section(const RunReport& report) {
+std::string groups_section(const TargetReport& report) {
   const SurvivalFigures& figures = report.survival;
   std::vector<std::string> header = {"", rows_name(report), "events"};
   for (const HorizonFigures& at : figures.horizons)
@@ -198,7 +198,7 @@ std::string groups_section(const RunReport& report) {
                     repeats_text(report)));
 }
 
-std::string horizons_section(const RunReport& report) {
+std::string horizons_section(const TargetReport& report) {
   std::vector<std::vector<std::string>> rows;
   for (const HorizonFigures& at : report.survival.horizons)
     rows.push_back({exact(at.horizon),
@@ -226,7 +226,7 @@ std::string horizons_section(const RunReport& report) {
              repeats_text(report)));
 }
 
-void evaluate_survival(RunReport& report) {
+void evaluate_survival(TargetReport& report) {
   const std::vector<FoldScores>& folds = report.models.front().folds;
   if (folds.empty()) return;
   const bool finite = std::ranges::all_of(folds, [](const FoldScores& fold) {
@@ -238,7 +238,7 @@ void evaluate_survival(RunReport& report) {
   divide_by_risk(report.survival, report);
 }
 
-void add_survival(Json& summary, const RunReport& report) {
+void add_survival(Json& summary, const TargetReport& report) {
   const SurvivalFigures& figures = report.survival;
   const LogRank& test = figures.test;
   Json& json = summary["survival"] = {{"events", report.data.events},
@@ -276,7 +276,7 @@ void add_survival(Json& summary, const RunReport& report) {
   }
 }
 
-std::string survival_summary(const RunReport& report) {
+std::string survival_summary(const TargetReport& report) {
   std::string text;
   for (const HorizonFigures& at : report.survival.horizons)
     text +=
@@ -287,7 +287,7 @@ std::string survival_summary(const RunReport& report) {
   return text + concat("  thirds by risk: ", log_rank_text(report.survival), "\n");
 }
 
-void add_survival_figures(FigureTable& table, const RunReport& report) {
+void add_survival_figures(FigureTable& table, const TargetReport& report) {
   const std::string& main = report.models.front().name;
   for (const HorizonFigures& at : report.survival.horizons) {
     const std::string where = concat("at ", exact(at.horizon));
@@ -302,7 +302,7 @@ void add_survival_figures(FigureTable& table, const RunReport& report) {
     table.add({main, "", "", "log-rank test of thirds by risk"}, "p", test.p);
 }
 
-bool is_of_times(const RunReport& report) {
+bool is_of_times(const TargetReport& report) {
   return report.scale == Scale::kTime && !report.models.empty();
 }
 

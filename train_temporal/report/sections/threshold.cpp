@@ -37,7 +37,7 @@ struct Beginning {
 };
 
 // Where the page begins: at the threshold of the report's decisions.
-Beginning beginning_of(const RunReport& report) {
+Beginning beginning_of(const TargetReport& report) {
   if (report.questions.threshold) return {*report.questions.threshold, ", the one that was given"};
   if (report.applied_threshold)
     return {*report.applied_threshold, ", the mean of those of the models"};
@@ -48,7 +48,7 @@ Beginning beginning_of(const RunReport& report) {
           ", the mean of those that the folds chose on their validation parts"};
 }
 
-std::string threshold_section(const RunReport& report) {
+std::string threshold_section(const TargetReport& report) {
   const ScoredExams all = pooled_exams(report.models.front());
   const Beginning beginning = beginning_of(report);
   std::vector<double> scores;
@@ -82,7 +82,8 @@ std::string threshold_section(const RunReport& report) {
 
 constexpr Section kThresholdSection = {
     .heading = "Decisions at other thresholds",
-    .applies = [](const RunReport& report) { return !report.models.empty() && is_binary(report); },
+    .applies =
+        [](const TargetReport& report) { return !report.models.empty() && is_binary(report); },
     .body = threshold_section};
 
 }  // namespace coldframe::temporal

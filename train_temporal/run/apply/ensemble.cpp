@@ -98,7 +98,7 @@ Ensemble::Ensemble(const std::vector<std::filesystem::path>& files, std::filesys
 
 double Ensemble::threshold(std::size_t target) const {
   double sum = 0;
-  for (const TrainedModel& trained : models_) sum += trained.card.readings[target].threshold;
+  for (const TrainedModel& trained : models_) sum += trained.card.readouts[target].threshold;
   return sum / static_cast<double>(models_.size());
 }
 
@@ -129,8 +129,8 @@ void Ensemble::take_horizons(const std::vector<Target>& targets) {
 void Ensemble::warn_of_late_horizons(double horizon) const {
   double last = std::numeric_limits<double>::infinity();
   for (const TrainedModel& trained : models_)
-    for (const Readout& reading : trained.card.readings)
-      if (!reading.times.empty()) last = std::min(last, reading.times.back());
+    for (const Readout& readout : trained.card.readouts)
+      if (!readout.times.empty()) last = std::min(last, readout.times.back());
   if (horizon > last)
     log_warning(concat("--horizons ", exact(horizon), ": no event of the training came after ",
                        exact(last), "; predictions are of no event up to that time"));

@@ -58,10 +58,10 @@ std::vector<Trait> times_shown_to(const Ensemble& ensemble) {
   return times;
 }
 
-std::vector<OodScore> judge_exams(const std::filesystem::path& study, const Dataset& dataset,
+std::vector<OodScore> judge_exams(const std::filesystem::path& run, const Dataset& dataset,
                                   const std::vector<std::size_t>& exams,
                                   const std::vector<Trait>& times) {
-  const auto unlike = UnlikeTraining::read(study, dataset.cache->dimension());
+  const auto unlike = UnlikeTraining::read(run, dataset.cache->dimension());
   return unlike ? unlike->judge_inputs(traits_of(dataset, exams), times) : std::vector<OodScore>();
 }
 

@@ -21,7 +21,7 @@ std::string warn_of_unlike(const std::vector<OodScore>& exams);
 std::vector<Trait> times_shown_to(const Ensemble& ensemble);
 
 // judge_inputs() of these exams; empty for a run or a bundle that does not know.
-std::vector<OodScore> judge_exams(const std::filesystem::path& study, const Dataset& dataset,
+std::vector<OodScore> judge_exams(const std::filesystem::path& run, const Dataset& dataset,
                                   const std::vector<std::size_t>& exams,
                                   const std::vector<Trait>& times);
 

@@ -88,7 +88,7 @@ HeldOutExams held_out_exams(const ModelPredictions& main, const Cohort& cohort,
 }  // namespace
 
 void show_held_out(const ModelPredictions& main, const Cohort& cohort, cache::Pictures& pictures,
-                   RunReport& report) {
+                   TargetReport& report) {
   report.held_out = held_out_exams(main, cohort, pictures);
   report.picture_note = pictures.note(
       "those of example exams and of the largest errors, some right answers between,");

@@ -10,6 +10,6 @@ namespace coldframe::temporal {
 // label, with pictures of the largest errors first and of a sample of right answers between them.
 // None where targets are of frames or times.
 void show_held_out(const ModelPredictions& main, const Cohort& cohort, cache::Pictures& pictures,
-                   RunReport& report);
+                   TargetReport& report);
 
 }  // namespace coldframe::temporal

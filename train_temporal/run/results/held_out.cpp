@@ -195,10 +195,10 @@ std::string questions_of(const std::vector<Target>& targets) {
   return join(all, ", ");
 }
 
-RunReport report_on(const FinishedRun (&runs)[2], std::size_t t) {
+TargetReport report_on(const FinishedRun (&runs)[2], std::size_t t) {
   const Target& target = runs[0].targets[t];
   const Pair pair = pair_up(runs, t);
-  RunReport report;
+  TargetReport report;
   report.title = "Coldframe comparison of two runs";
   report.subtitle = concat(runs[0].name, " against ", runs[1].name);
   describe_target(report, target);
@@ -242,22 +242,22 @@ void require_comparable(const fs::path& run, const std::vector<Target>& targets)
   take_common_horizons(runs);
 }
 
-StudyReport compare_held_out(const fs::path& run, const fs::path& against,
-                             const BootstrapOptions& bootstrap, const Questions& questions) {
+RunReport compare_held_out(const fs::path& run, const fs::path& against,
+                           const BootstrapOptions& bootstrap, const Questions& questions) {
   FinishedRun runs[2] = {read_run(run, against), read_run(against, run)};
   require_same_question(runs[0].targets, runs[0].name, runs[1].targets, runs[1].name);
   take_common_horizons(runs);
   check_answerable(questions, runs[0].targets);
   runs[0].predictions = read_predictions(run / kPredictions, runs[0].targets);
   runs[1].predictions = read_predictions(against / kPredictions, runs[1].targets);
-  StudyReport study;
+  RunReport result;
   for (std::size_t t = 0; t < runs[0].targets.size(); ++t) {
-    study.targets.push_back(report_on(runs, t));
-    study.targets.back().bootstrap = bootstrap;
-    study.targets.back().questions = questions;
+    result.targets.push_back(report_on(runs, t));
+    result.targets.back().bootstrap = bootstrap;
+    result.targets.back().questions = questions;
   }
-  evaluate_study(study);
-  return study;
+  evaluate_report(result);
+  return result;
 }
 
 }  // namespace coldframe::temporal

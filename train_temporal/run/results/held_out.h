@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "train_temporal/report/study.h"
+#include "train_temporal/report/run_report.h"
 #include "train_temporal/tasks/target.h"
 
 namespace coldframe::temporal {
@@ -14,8 +14,8 @@ namespace coldframe::temporal {
 // alike, figures are taken fold by fold, else with all exams of a repeat together; times to an
 // event are compared at the horizons of both. DataError where exams have different labels, or no
 // exam is held out by both, or no horizon common to both.
-StudyReport compare_held_out(const std::filesystem::path& run, const std::filesystem::path& against,
-                             const BootstrapOptions& bootstrap, const Questions& questions);
+RunReport compare_held_out(const std::filesystem::path& run, const std::filesystem::path& against,
+                           const BootstrapOptions& bootstrap, const Questions& questions);
 
 // ConfigError unless `run` is a finished run that learnt these targets; DataError where times to an
 // event have no horizon in common.

@@ -79,16 +79,16 @@ FoldReadout add_target(ModelPredictions& model, std::span<const FinishedFit> see
   std::vector<double> test_mean, validation_mean;
   std::vector<std::vector<double>> validation_scores;
   for (const FinishedFit& fit : seeds) {
-    Readout reading = reading_of(labels, split.train);
+    Readout readout = readout_of(labels, split.train);
     labels.kind().learn_outputs(
-        reading, labelled(labels, split.train, own(fit.record.train_logits), outputs),
+        readout, labelled(labels, split.train, own(fit.record.train_logits), outputs),
         labelled(labels, split.validation, own(fit.record.validation_logits), outputs));
-    validation_scores.push_back(scores_of(labels, reading, own(fit.record.validation_logits)));
+    validation_scores.push_back(scores_of(labels, readout, own(fit.record.validation_logits)));
     add_share(validation_mean, validation_scores.back(), share);
-    const std::vector<double> scores = scores_of(labels, reading, own(fit.record.test_logits));
+    const std::vector<double> scores = scores_of(labels, readout, own(fit.record.test_logits));
     add_share(test_mean, scores, share);
     if (seeds.size() > 1) append(model.fits[t][result.seeds.size()], scores);
-    result.seeds.push_back(reading);
+    result.seeds.push_back(readout);
     const auto& families = fit.record.families;
     result.families.push_back(
         families.empty() ? kNoFamily
@@ -96,8 +96,8 @@ FoldReadout add_target(ModelPredictions& model, std::span<const FinishedFit> see
   }
   const auto judged = labelled(labels, split.validation, validation_mean, labels.scores());
   const double chosen = labels.kind().threshold(judged.outputs, judged.label);
-  for (Readout& reading : result.seeds)
-    reading.threshold = labels.has_threshold() && given ? *given : chosen;
+  for (Readout& readout : result.seeds)
+    readout.threshold = labels.has_threshold() && given ? *given : chosen;
   add_scores(model.held_out, t, test_mean, result.threshold());
   add_scores(model.validation, t, validation_mean, result.threshold());
   add_deviations(model.validation, t, deviations(validation_scores, validation_mean));
@@ -142,7 +142,7 @@ FoldChoice choice_of(const Split& split, const FoldReadout& readout, const Cohor
   return result;
 }
 
-void add_model(RunReport& report, const ModelPredictions& model, std::size_t target,
+void add_model(TargetReport& report, const ModelPredictions& model, std::size_t target,
                const ResolvedQuestions& asked) {
   ModelResult& result = report.models.emplace_back();
   result.name = model.model;
@@ -164,7 +164,7 @@ void add_model(RunReport& report, const ModelPredictions& model, std::size_t tar
   if (std::ranges::all_of(result.families, none)) result.families.clear();
 }
 
-void describe_asked(RunReport& report, const Cohort& cohort, std::size_t target,
+void describe_asked(TargetReport& report, const Cohort& cohort, std::size_t target,
                     const std::vector<std::size_t>& used, const ResolvedQuestions& asked) {
   report.questions = asked.questions;
   report.characteristics = characteristics_of(cohort, target, used, asked);
@@ -217,13 +217,13 @@ std::vector<ModelPredictions> assemble(const std::vector<FinishedFit>& fits, con
   return models;
 }
 
-StudyReport report_of(const std::vector<ModelPredictions>& models, const RunFacts& run,
-                      const Cohort& cohort, const std::vector<std::size_t>& used,
-                      const ResolvedQuestions& asked) {
+RunReport report_of(const std::vector<ModelPredictions>& models, const RunFacts& run,
+                    const Cohort& cohort, const std::vector<std::size_t>& used,
+                    const ResolvedQuestions& asked) {
   const ModelPredictions& main = models.front();
-  StudyReport study;
+  RunReport result;
   for (std::size_t t = 0; t < cohort.targets.size(); ++t) {
-    RunReport& report = study.targets.emplace_back();
+    TargetReport& report = result.targets.emplace_back();
     static_cast<RunFacts&>(report) = run;
     describe_target(report, cohort.targets[t]);
     report.data = overview(cohort, t, used);
@@ -234,11 +234,11 @@ StudyReport report_of(const std::vector<ModelPredictions>& models, const RunFact
     for (std::size_t f = 0; f < main.splits.size(); ++f)
       report.choices.push_back(choice_of(*main.splits[f], main.readouts[f][t], cohort));
   }
-  evaluate_study(study);
-  return study;
+  evaluate_report(result);
+  return result;
 }
 
-void describe_target(RunReport& report, const Target& target) {
+void describe_target(TargetReport& report, const Target& target) {
   report.target = target.name;
   report.event = target.event;
   report.task = task_name(target.task);

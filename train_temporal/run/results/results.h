@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "train_temporal/report/study.h"
+#include "train_temporal/report/run_report.h"
 #include "train_temporal/run/cohort/cohort.h"
 #include "train_temporal/run/cross_validation.h"
 #include "train_temporal/run/predictions.h"
@@ -45,12 +45,12 @@ PredictionTable table_of(const Cohort& cohort);
 
 // The report on models, the first of which is the main one, with all figures: of each target the
 // exams of `used`, or frames, that have a label, averaged as asked.
-StudyReport report_of(const std::vector<ModelPredictions>& models, const RunFacts& run,
-                      const Cohort& cohort, const std::vector<std::size_t>& used,
-                      const ResolvedQuestions& asked);
+RunReport report_of(const std::vector<ModelPredictions>& models, const RunFacts& run,
+                    const Cohort& cohort, const std::vector<std::size_t>& used,
+                    const ResolvedQuestions& asked);
 
 // Says which target a report is on.
-void describe_target(RunReport& report, const Target& target);
+void describe_target(TargetReport& report, const Target& target);
 
 // The main model as summary.json calls it; Json::exception where that is none.
 std::string main_model_of(const Json& summary);

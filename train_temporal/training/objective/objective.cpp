@@ -17,7 +17,7 @@ TargetLoss loss_of(const Labels& labels, const std::vector<std::size_t>& train,
     for (std::size_t exam : train) labels.count_strata(exam, count);
     weights = balanced_weights(count);
   }
-  return {labels, options.loss, std::move(weights), reading_of(labels, train), smoothing};
+  return {labels, options.loss, std::move(weights), readout_of(labels, train), smoothing};
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ ScoredExams validation_rows(const Targets& targets, std::size_t target, const Sp
   const Labels& labels = targets[target];
   const auto own =
       columns(outputs, targets.outputs(), targets.first_output(target), labels.outputs());
-  const auto scores = scores_of(labels, reading_of(labels, split.train), own);
+  const auto scores = scores_of(labels, readout_of(labels, split.train), own);
   return scored_rows(labels, split.validation, scores, decide(labels, scores, 0.5));
 }
 

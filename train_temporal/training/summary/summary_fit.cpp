@@ -156,10 +156,10 @@ class SummaryFit {
     std::vector<RowLabels> labels;
     for (const std::size_t t : targets) {
       const Labels& own = task_.targets[t];
-      const Readout reading = reading_of(own, task_.split.train);
-      labels.push_back(own.kind().linear_rows(own, reading));
+      const Readout readout = readout_of(own, task_.split.train);
+      labels.push_back(own.kind().linear_rows(own, readout));
       for (const std::size_t exam : exams_at(rows))
-        own.kind().add_row(labels.back(), reading, own.at(exam, 0));
+        own.kind().add_row(labels.back(), readout, own.at(exam, 0));
     }
     std::vector<Choice> best(targets.size());
     for (std::size_t f = 0; f < tables_.size(); ++f) {
@@ -216,7 +216,7 @@ class SummaryFit {
     result.weights = state_dict(*model_);
     result.families = doubles(model_->family);
     result.seed = task_.seed;
-    result.pieces = first_pieces(task_);
+    result.micro_batches = first_micro_batches(task_);
     for (const std::size_t exam : task_.split.validation) {
       const auto row = held_out_.begin() + static_cast<std::ptrdiff_t>(row_of_.at(exam) * width());
       result.validation_logits.insert(result.validation_logits.end(), row,

@@ -59,8 +59,8 @@ TuneMemory plan_tuning(const FitTask& task) {
   memory.rows = group * ((reads_ahead ? kStreamGroups : 1) + (chooses_frames ? 1 : 0));
   FitTask model = task;
   model.tuned = nullptr;
-  memory.step = step_budget(
-      task, memory.parameters + memory.rows + predict_memory(model, first_pieces(model)).total());
+  memory.step = step_budget(task, memory.parameters + memory.rows +
+                                      predict_memory(model, first_micro_batches(model)).total());
   return memory;
 }
 

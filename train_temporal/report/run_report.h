@@ -1,5 +1,5 @@
 // The report of a run with one target or several: each has its own figures; what they share is said
-// once. With one target it reads as that target's RunReport.
+// once. With one target it reads as that target's TargetReport.
 #pragma once
 
 #include <string>
@@ -9,16 +9,17 @@
 
 namespace coldframe::temporal {
 
-struct StudyReport {
-  std::vector<RunReport> targets;  // the first also says what all share: curves, configuration, …
+struct RunReport {
+  std::vector<TargetReport>
+      targets;  // the first also says what all share: curves, configuration, …
   // Macro AUROC and AUPRC of each model over the binary targets; empty with fewer than two.
   std::vector<ModelResult> macro;
 };
 // Fills the figures of all targets, and the macro ones.
-void evaluate_study(StudyReport& study);
+void evaluate_report(RunReport& run);
 
-std::string render_report(const StudyReport& study);
-Json metrics_json(const StudyReport& study);
-std::string summary_text(const StudyReport& study);  // ends with a line end
+std::string render_report(const RunReport& run);
+Json metrics_json(const RunReport& run);
+std::string summary_text(const RunReport& run);  // ends with a line end
 
 }  // namespace coldframe::temporal

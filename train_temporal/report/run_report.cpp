@@ -1,4 +1,4 @@
-#include "train_temporal/report/study.h"
+#include "train_temporal/report/run_report.h"
 
 #include <algorithm>
 
@@ -11,25 +11,24 @@
 namespace coldframe::temporal {
 namespace {
 
-std::string macro_heading(const StudyReport& study) {
+std::string macro_heading(const RunReport& run) {
   std::size_t binary = 0;
-  for (const RunReport& report : study.targets) binary += is_binary(report);
+  for (const TargetReport& report : run.targets) binary += is_binary(report);
   return concat("Mean over the ", binary, " binary targets");
 }
 
-std::string macro_section(const StudyReport& study) {
+std::string macro_section(const RunReport& run) {
   std::vector<std::vector<std::string>> rows;
-  for (const ModelResult& model : study.macro) {
+  for (const ModelResult& model : run.macro) {
     for (const MetricSummary& summary : model.summary) {
       rows.push_back({model.name, concat("macro ", summary.metric->title),
                       interval_text(summary.mean_over_folds), interval_text(summary.pooled)});
     }
   }
-  return html::table({"model", "", folds_text(study.targets.front().models.front()), "pooled"},
-                     rows);
+  return html::table({"model", "", folds_text(run.targets.front().models.front()), "pooled"}, rows);
 }
 
-void add_sections(html::Page& page, const SectionBlock& block, const RunReport& report,
+void add_sections(html::Page& page, const SectionBlock& block, const TargetReport& report,
                   const std::string& of) {
   for (const Section* section : block.sections) {
     if (!section->applies(report)) continue;
@@ -40,7 +39,7 @@ void add_sections(html::Page& page, const SectionBlock& block, const RunReport& 
   }
 }
 
-void relax_boundaries(RunReport& report) {
+void relax_boundaries(TargetReport& report) {
   const auto relax = [&](std::vector<FoldScores>& folds) {
     for (FoldScores& fold : folds) fold.exams.relaxed_frames = report.questions.relaxed_frames;
   };
@@ -52,12 +51,12 @@ void relax_boundaries(RunReport& report) {
 
 }  // namespace
 
-void evaluate_study(StudyReport& study) {
+void evaluate_report(RunReport& run) {
   std::size_t models = 0;
-  for (const RunReport& report : study.targets) models += report.models.size();
+  for (const TargetReport& report : run.targets) models += report.models.size();
   Progress progress("figures with intervals", "models", models);
   std::vector<std::vector<MetricTable>> binary;  // [target][model]
-  for (RunReport& report : study.targets) {
+  for (TargetReport& report : run.targets) {
     relax_boundaries(report);
     std::vector<MetricTable> tables =
         evaluate_models(report.models, report.bootstrap.level, [&] { progress.add(); });
@@ -65,27 +64,27 @@ void evaluate_study(StudyReport& study) {
       if (section.evaluate != nullptr) section.evaluate(report);
     });
     know_that_groups_differ(report);
-    if (study.targets.size() > 1 && is_binary(report)) binary.push_back(std::move(tables));
+    if (run.targets.size() > 1 && is_binary(report)) binary.push_back(std::move(tables));
   }
   if (binary.size() < 2) return;
   for (std::size_t m = 0; m < binary.front().size(); ++m) {
     std::vector<MetricTable> of_targets;
     for (const auto& tables : binary) of_targets.push_back(tables[m]);
-    ModelResult& model = study.macro.emplace_back();
-    model.name = study.targets.front().models[m].name;
+    ModelResult& model = run.macro.emplace_back();
+    model.name = run.targets.front().models[m].name;
     model.summary = summarize(macro_table(of_targets));
   }
 }
 
-std::string render_report(const StudyReport& study) {
-  const RunReport& first = study.targets.front();
+std::string render_report(const RunReport& run) {
+  const TargetReport& first = run.targets.front();
   html::Page page(first.title, first.subtitle);
-  const auto of = [&](const RunReport& report) {
-    return study.targets.size() > 1 ? concat(" of '", report.target, "'") : std::string();
+  const auto of = [&](const TargetReport& report) {
+    return run.targets.size() > 1 ? concat(" of '", report.target, "'") : std::string();
   };
-  if (!study.macro.empty()) page.section(macro_heading(study), macro_section(study));
+  if (!run.macro.empty()) page.section(macro_heading(run), macro_section(run));
   for (const SectionBlock& block : section_blocks()) {
-    for (const RunReport& report : study.targets) {
+    for (const TargetReport& report : run.targets) {
       if (block.of_each_target)
         add_sections(page, block, report, of(report));
       else if (&report == &first)
@@ -95,26 +94,26 @@ std::string render_report(const StudyReport& study) {
   return page.finish();
 }
 
-std::string render_report(const RunReport& report) {
-  return render_report(StudyReport{{report}, {}});
+std::string render_report(const TargetReport& report) {
+  return render_report(RunReport{{report}, {}});
 }
 
-Json metrics_json(const StudyReport& study) {
-  if (study.targets.size() == 1) return metrics_json(study.targets.front());
+Json metrics_json(const RunReport& run) {
+  if (run.targets.size() == 1) return metrics_json(run.targets.front());
   Json json = {{"targets", Json::array()}};
-  for (const RunReport& report : study.targets) json["targets"].push_back(metrics_json(report));
-  if (study.macro.empty()) return json;
+  for (const TargetReport& report : run.targets) json["targets"].push_back(metrics_json(report));
+  if (run.macro.empty()) return json;
   json["macro"] = Json::array();
-  for (const ModelResult& model : study.macro) json["macro"].push_back(to_json(model));
+  for (const ModelResult& model : run.macro) json["macro"].push_back(to_json(model));
   return json;
 }
 
-std::string summary_text(const StudyReport& study) {
+std::string summary_text(const RunReport& run) {
   std::string text;
-  for (const RunReport& report : study.targets) text += summary_text(report);
-  if (study.macro.empty()) return text;
-  text += macro_heading(study) + "\n";
-  for (const ModelResult& model : study.macro) {
+  for (const TargetReport& report : run.targets) text += summary_text(report);
+  if (run.macro.empty()) return text;
+  text += macro_heading(run) + "\n";
+  for (const ModelResult& model : run.macro) {
     for (const MetricSummary& summary : model.summary) {
       text += concat("  ", model.name, " macro ", summary.metric->title, " ",
                      interval_text(summary.mean_over_folds), "\n");
