@@ -6,8 +6,8 @@
 #include <opencv2/imgproc.hpp>
 
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
 #include "common/files/csv.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 #include "examples/vessels.h"
 #include "extract/frames/image/jpeg.h"

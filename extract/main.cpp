@@ -11,7 +11,7 @@
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/files/retry_policy.h"
 #include "common/system/monitor.h"
 #include "common/text/text.h"

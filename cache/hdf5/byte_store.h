@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "common/files/atomic_file.h"
 #include "common/files/bytes/byte_source.h"
+#include "common/files/publish/atomic_file.h"
 
 namespace coldframe::cache::hdf5 {
 

@@ -3,8 +3,8 @@
 #include "cache/format/shard/shard_image.h"
 #include "cache/maintain/lock.h"
 #include "cache/read/shard_set.h"
-#include "common/files/atomic_file.h"
-#include "common/files/outputs.h"
+#include "common/files/publish/atomic_file.h"
+#include "common/files/publish/outputs.h"
 
 namespace coldframe::cache {
 namespace {

@@ -8,7 +8,7 @@
 #include <unordered_set>
 
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/files/retry_policy.h"
 #include "common/text/text.h"
 

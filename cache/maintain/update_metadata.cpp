@@ -9,7 +9,7 @@
 #include "cache/read/shard_set.h"
 #include "cache/write/shard_sequence.h"
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache {

@@ -11,7 +11,7 @@
 #include "cache/read/shard_set.h"
 #include "cache/write/shard_sequence.h"
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/numbers/float16.h"
 #include "common/text/text.h"
 

@@ -1,6 +1,6 @@
-// Writes exams into shards. A shard is built in memory and appears whole
-// (common/files/atomic_file) and never in another's place; an exam counts as written only once its
-// shard is there: `on_published` says so.
+// Writes exams into shards. A shard is built in memory and appears whole, as an AtomicFile, and
+// never in another's place; an exam counts as written only once its shard is there: `on_published`
+// says so.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include "cache/format/layout.h"
 #include "cache/format/recipe.h"
 #include "cache/format/storage_type.h"
-#include "common/files/file_lock.h"
+#include "common/files/locks/file_lock.h"
 
 namespace coldframe::cache {
 

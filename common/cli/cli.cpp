@@ -15,7 +15,7 @@
 #include <sstream>
 #include <typeinfo>
 
-#include "common/cli/commands.h"
+#include "common/cli/dispatch/commands.h"
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"

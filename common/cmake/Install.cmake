@@ -1,6 +1,6 @@
 # `cmake --install build --prefix P` gives a folder that may be moved: P/bin, P/lib/coldframe, P/share. LibTorch is found
 # in a folder torch beside P, as a wheel's P lies beside it in site-packages, or in the one that COLDFRAME_TORCH names
-# (common/cli/find_libtorch.h).
+# (common/cli/dispatch/find_libtorch.h).
 #
 # With COLDFRAME_WHEEL the programs hold all libraries but FFmpeg, which lies in P/lib/coldframe, and LibTorch.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib/coldframe:$ORIGIN/../../torch/lib")
@@ -39,7 +39,7 @@ endfunction()
 # and shells look.
 function(coldframe_install_help_pages)
   set(pages ${CMAKE_BINARY_DIR}/help_pages)
-  install(CODE "execute_process(COMMAND python3 ${CMAKE_SOURCE_DIR}/common/cli/help_pages.py ${CMAKE_BINARY_DIR}/bin/coldframe
+  install(CODE "execute_process(COMMAND python3 ${CMAKE_SOURCE_DIR}/common/cli/dispatch/help_pages.py ${CMAKE_BINARY_DIR}/bin/coldframe
                                 ${pages} COMMAND_ERROR_IS_FATAL ANY)")
   if(SKBUILD)
     install(DIRECTORY ${pages}/ DESTINATION ${SKBUILD_DATA_DIR}/share)

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/system/memory.h"
 #include "common/system/nvml.h"
 #include "common/text/text.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/files/json.h"
-#include "common/files/publish.h"
+#include "common/files/publish/publish.h"
 
 namespace coldframe {
 

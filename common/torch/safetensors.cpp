@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
 #include "common/files/bytes/byte_cursor.h"
 #include "common/files/file.h"
 #include "common/files/fingerprint.h"
 #include "common/files/json.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 #include "common/torch/safetensors_header.h"
 

@@ -3,7 +3,7 @@
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
-#include "common/files/outputs.h"
+#include "common/files/publish/outputs.h"
 #include "common/system/monitor.h"
 #include "common/text/text.h"
 #include "extract/options/option_groups.h"

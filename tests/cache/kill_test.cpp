@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "cache/maintain/verify.h"
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 #include "tests/cache/support.h"
 
 namespace coldframe::cache {

@@ -9,7 +9,7 @@
 #include "cache/read/reader.h"
 #include "cache/write/writer.h"
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 #include "tests/cache/support.h"
 
 namespace coldframe::cache {

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "cache/maintain/verify.h"
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 #include "tests/cache/support.h"
 
 namespace coldframe::cache {

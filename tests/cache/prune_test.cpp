@@ -13,7 +13,7 @@
 #include "cache/maintain/update_metadata.h"
 #include "cache/maintain/verify.h"
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 #include "tests/cache/support.h"
 
 namespace coldframe::cache {

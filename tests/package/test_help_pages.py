@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
-sys.path.insert(0, str(ROOT / "common/cli"))
+sys.path.insert(0, str(ROOT / "common/cli/dispatch"))
 
 import help_pages  # noqa: E402
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/files/scratch_folder.h"
+#include "common/files/publish/scratch_folder.h"
 
 namespace coldframe::testing {
 

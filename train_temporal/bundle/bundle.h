@@ -23,7 +23,7 @@
 
 #include "cache/format/recipe.h"
 #include "common/files/json.h"
-#include "common/files/scratch_folder.h"
+#include "common/files/publish/scratch_folder.h"
 #include "train_temporal/bundle/files/checksums.h"
 
 namespace coldframe::bundle {

@@ -9,10 +9,10 @@
 
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
 #include "common/files/csv.h"
 #include "common/files/file.h"
-#include "common/files/outputs.h"
+#include "common/files/publish/atomic_file.h"
+#include "common/files/publish/outputs.h"
 #include "common/text/text.h"
 #include "extract/plan/recipe.h"
 #include "train_temporal/bundle/bundle.h"

@@ -1,8 +1,8 @@
 #include "train_temporal/bundle/packed_backbone.h"
 
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
 #include "common/files/fingerprint.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 #include "extract/plan/recipe.h"
 #include "extract/vit/checkpoint/weight_files.h"

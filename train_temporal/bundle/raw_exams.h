@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/files/scratch_folder.h"
+#include "common/files/publish/scratch_folder.h"
 #include "extract/options/options.h"
 #include "extract/pipeline/devices/compute_devices.h"
 #include "train_temporal/bundle/bundle.h"

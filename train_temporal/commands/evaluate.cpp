@@ -7,9 +7,9 @@
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
-#include "common/files/atomic_file.h"
-#include "common/files/outputs.h"
-#include "common/files/scratch_folder.h"
+#include "common/files/publish/atomic_file.h"
+#include "common/files/publish/outputs.h"
+#include "common/files/publish/scratch_folder.h"
 #include "common/text/text.h"
 #include "train_temporal/bundle/bundle.h"
 #include "train_temporal/commands/commands.h"

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "common/charts/latex_file.h"
-#include "common/charts/png_file.h"
+#include "common/charts/files/latex_file.h"
+#include "common/charts/files/png_file.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/report/report_files.h"

@@ -10,7 +10,7 @@
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/system/memory.h"
 #include "common/system/monitor.h"
 #include "common/text/text.h"

@@ -7,10 +7,10 @@
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
-#include "common/files/atomic_file.h"
 #include "common/files/csv.h"
 #include "common/files/fingerprint.h"
-#include "common/files/outputs.h"
+#include "common/files/publish/atomic_file.h"
+#include "common/files/publish/outputs.h"
 #include "common/system/cuda_driver.h"
 #include "common/text/text.h"
 #include "train_temporal/run/results/held_out.h"

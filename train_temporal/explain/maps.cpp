@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/charts/png_picture.h"
+#include "common/charts/files/png_picture.h"
 #include "common/cli/error.h"
 #include "common/files/csv.h"
 #include "common/files/exam_files.h"

@@ -1,7 +1,7 @@
 #include "train_temporal/onnx/export.h"
 
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 #include "train_temporal/onnx/temporal_graph.h"
 #include "train_temporal/onnx/vit_graph.h"
 #include "train_temporal/tune/tuned_source.h"

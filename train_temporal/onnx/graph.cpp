@@ -4,7 +4,7 @@
 
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 
 namespace coldframe::onnx {

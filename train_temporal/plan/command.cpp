@@ -8,8 +8,8 @@
 
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
-#include "common/files/outputs.h"
+#include "common/files/publish/atomic_file.h"
+#include "common/files/publish/outputs.h"
 #include "common/text/text.h"
 #include "common/torch/device.h"
 #include "extract/vit/checkpoint/canonical_names.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/charts/svg_file.h"
+#include "common/charts/files/svg_file.h"
 #include "common/text/text.h"
 #include "train_temporal/report/sections/section.h"
 

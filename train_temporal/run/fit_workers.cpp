@@ -13,7 +13,7 @@
 #include "common/cli/error_context.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/progress.h"
-#include "common/files/claims.h"
+#include "common/files/locks/claims.h"
 #include "common/files/retry_policy.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"

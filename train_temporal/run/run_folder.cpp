@@ -11,8 +11,8 @@
 #include "cache/format/recipe.h"
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
-#include "common/files/atomic_file.h"
-#include "common/files/publish.h"
+#include "common/files/publish/atomic_file.h"
+#include "common/files/publish/publish.h"
 #include "common/files/retry_policy.h"
 #include "common/text/text.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "common/files/claims.h"
 #include "common/files/json.h"
+#include "common/files/locks/claims.h"
 
 namespace coldframe::temporal {
 

@@ -1,7 +1,7 @@
 #include "train_temporal/run/tuned_backbone.h"
 
-#include "common/files/atomic_file.h"
 #include "common/files/fingerprint.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
 #include "common/files/file.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {

@@ -6,7 +6,7 @@
 
 #include "cache/format/contents.h"
 #include "cache/hdf5/byte_store.h"
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 
 namespace coldframe::cache {
 

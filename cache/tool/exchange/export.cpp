@@ -15,9 +15,9 @@
 #include "common/cli/log.h"
 #include "common/files/bytes/npy_header.h"
 #include "common/files/csv.h"
-#include "common/files/file_set.h"
-#include "common/files/outputs.h"
-#include "common/files/scratch_folder.h"
+#include "common/files/publish/file_set.h"
+#include "common/files/publish/outputs.h"
+#include "common/files/publish/scratch_folder.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {

@@ -11,8 +11,8 @@
 #include "common/charts/html.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
-#include "common/files/atomic_file.h"
-#include "common/files/outputs.h"
+#include "common/files/publish/atomic_file.h"
+#include "common/files/publish/outputs.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {

@@ -5,7 +5,7 @@
 
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
-#include "common/files/scratch_folder.h"
+#include "common/files/publish/scratch_folder.h"
 #include "common/system/memory.h"
 #include "common/text/table.h"
 #include "common/text/text.h"

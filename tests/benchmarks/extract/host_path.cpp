@@ -14,7 +14,7 @@
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
-#include "common/files/scratch_folder.h"
+#include "common/files/publish/scratch_folder.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
 #include "common/torch/device.h"

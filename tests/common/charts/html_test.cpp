@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "common/charts/latex_file.h"
+#include "common/charts/files/latex_file.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "common/files/atomic_file.h"
 #include "common/files/file.h"
+#include "common/files/publish/atomic_file.h"
 
 namespace coldframe::bundle {
 

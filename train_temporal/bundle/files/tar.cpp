@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
 #include "common/files/file.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 #include "train_temporal/bundle/files/checksums.h"
 #include "train_temporal/bundle/files/copy.h"

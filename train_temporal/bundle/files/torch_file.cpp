@@ -3,7 +3,7 @@
 #include <caffe2/serialize/inline_container.h>
 
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 
 namespace coldframe::bundle {

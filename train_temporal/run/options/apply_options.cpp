@@ -3,7 +3,7 @@
 
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
-#include "common/files/publish.h"
+#include "common/files/publish/publish.h"
 #include "common/text/text.h"
 #include "train_temporal/run/options/named_files.h"
 #include "train_temporal/run/options/shared_rows.h"

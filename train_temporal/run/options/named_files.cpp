@@ -1,6 +1,6 @@
 #include "train_temporal/run/options/named_files.h"
 
-#include "common/files/outputs.h"
+#include "common/files/publish/outputs.h"
 #include "common/system/monitor.h"
 #include "train_temporal/run/options/named_caches.h"
 

@@ -1,5 +1,5 @@
 // What the options name to be written, held against what they name to be read
-// (common/files/outputs.h).
+// (common/files/publish/outputs.h).
 #pragma once
 
 #include "train_temporal/run/options/options.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/files/publish.h"
+#include "common/files/publish/publish.h"
 
 namespace coldframe {
 

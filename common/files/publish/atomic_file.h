@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "common/files/file_calls.h"
-#include "common/files/publish.h"
+#include "common/files/publish/file_calls.h"
+#include "common/files/publish/publish.h"
 
 namespace coldframe {
 

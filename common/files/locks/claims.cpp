@@ -1,4 +1,4 @@
-#include "common/files/claims.h"
+#include "common/files/locks/claims.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/cli/error.h"
-#include "common/files/publish.h"
+#include "common/files/publish/publish.h"
 #include "common/files/retry_policy.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"

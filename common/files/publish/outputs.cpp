@@ -1,10 +1,10 @@
-#include "common/files/outputs.h"
+#include "common/files/publish/outputs.h"
 
 #include <algorithm>
 
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
 #include "common/files/file.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 
 namespace coldframe {

@@ -1,4 +1,4 @@
-#include "common/files/outputs.h"
+#include "common/files/publish/outputs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
-#include "common/files/file_lock.h"
-#include "common/files/file_set.h"
+#include "common/files/locks/file_lock.h"
+#include "common/files/publish/atomic_file.h"
+#include "common/files/publish/file_set.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {

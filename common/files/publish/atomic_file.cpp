@@ -1,4 +1,4 @@
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "common/files/file_lock.h"
+#include "common/files/locks/file_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -10,7 +10,7 @@
 #include <ctime>
 
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/files/retry_policy.h"
 #include "common/text/text.h"
 

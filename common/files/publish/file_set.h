@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/files/atomic_file.h"
+#include "common/files/publish/atomic_file.h"
 
 namespace coldframe {
 

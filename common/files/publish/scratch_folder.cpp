@@ -1,4 +1,4 @@
-#include "common/files/scratch_folder.h"
+#include "common/files/publish/scratch_folder.h"
 
 #include <fcntl.h>
 #include <signal.h>

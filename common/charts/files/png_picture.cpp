@@ -1,4 +1,4 @@
-#include "common/charts/png_picture.h"
+#include "common/charts/files/png_picture.h"
 
 #include <zlib.h>
 

@@ -1,4 +1,4 @@
-#include "common/charts/svg_file.h"
+#include "common/charts/files/svg_file.h"
 
 #include "common/charts/style.h"
 #include "common/text/text.h"

@@ -1,4 +1,4 @@
-#include "common/files/publish.h"
+#include "common/files/publish/publish.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "common/cli/error.h"
-#include "common/files/file_calls.h"
+#include "common/files/publish/file_calls.h"
 #include "common/files/retry_policy.h"
 #include "common/text/text.h"
 

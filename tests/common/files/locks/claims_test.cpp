@@ -1,4 +1,4 @@
-#include "common/files/claims.h"
+#include "common/files/locks/claims.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <set>
 
 #include "common/files/file.h"
-#include "common/files/file_calls.h"
+#include "common/files/publish/file_calls.h"
 #include "common/text/text.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "common/charts/latex_file.h"
+#include "common/charts/files/latex_file.h"
 
 #include <array>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "common/files/file_set.h"
+#include "common/files/publish/file_set.h"
 
 #include <utility>
 

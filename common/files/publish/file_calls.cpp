@@ -1,4 +1,4 @@
-#include "common/files/file_calls.h"
+#include "common/files/publish/file_calls.h"
 
 #include <fcntl.h>
 #include <unistd.h>

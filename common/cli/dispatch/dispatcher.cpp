@@ -7,9 +7,9 @@
 #include <iostream>
 
 #include "common/cli/cli.h"
-#include "common/cli/commands.h"
+#include "common/cli/dispatch/commands.h"
+#include "common/cli/dispatch/find_libtorch.h"
 #include "common/cli/error.h"
-#include "common/cli/find_libtorch.h"
 #include "common/cli/interrupt.h"
 #include "common/text/table.h"
 #include "common/text/text.h"

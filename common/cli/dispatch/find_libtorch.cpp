@@ -1,4 +1,4 @@
-#include "common/cli/find_libtorch.h"
+#include "common/cli/dispatch/find_libtorch.h"
 
 #include <dlfcn.h>
 #include <link.h>
