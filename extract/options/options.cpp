@@ -4,6 +4,7 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/publish/outputs.h"
+#include "common/files/publish/publish.h"
 #include "common/system/monitor.h"
 #include "common/text/text.h"
 #include "extract/options/option_groups.h"
@@ -24,11 +25,6 @@ const CommandHelp kHelp{
     "changed. --dry-run needs --input only and tells what would be extracted and what looks wrong.",
     "coldframe extract --input exams.csv --preset dinov2-vits14-reg4 --weights model.safetensors "
     "--out exams.cache"};
-
-// A folder's name is its last part, with or without a slash behind it.
-std::filesystem::path without_slash(const std::filesystem::path& path) {
-  return path.has_filename() ? path : path.parent_path();
-}
 
 // A compiled module is taken as it is.
 void check_compiled(const GivenWords& given) {
@@ -84,7 +80,8 @@ void apply_preset(const GivenWords& given, ExtractOptions& options) {
 std::optional<vit::ModelConfig> config_of(const GivenWords& given) {
   if (!given.contains("weights") || given.contains("preset")) return std::nullopt;
   try {
-    return vit::read_model_config(vit::find_weight_files(without_slash(word_of(given, "weights"))));
+    return vit::read_model_config(
+        vit::find_weight_files(without_trailing_slash(word_of(given, "weights"))));
   } catch (const Error& error) {
     if (!given.contains("architecture")) throw;
     log_warning(concat("the config is ignored because --architecture is given: ", error.what()));
@@ -147,7 +144,7 @@ void check_named_files(const ExtractOptions& options) {
 OptionRows backbone_options(ExtractOptions& options) {
   vit::BackboneOptions& backbone = options.backbone;
   return {
-      {"weights", "FILE|FOLDER", local(parsed(backbone.weights, without_slash)),
+      {"weights", "FILE|FOLDER", local(parsed(backbone.weights, without_trailing_slash)),
        "weights of a ViT: .safetensors, .pth, .bin, .ckpt, an index of shards, or a folder of the "
        "Hugging Face hub, whose config states model and pixels"},
       {"backbone", "FILE.pt|FILE.pt2", local(text(backbone.module)),

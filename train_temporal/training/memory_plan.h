@@ -9,6 +9,11 @@
 // recurrent layers, and whether they are as large is not measured.
 // Parameters and rows of a tuned fit (plan_tuning()) are once, too; its ViT's step is not counted.
 // Frames of b exams are b times their mean number and three standard deviations more.
+//
+// No step is measured instead, since some who ask cannot take one: `coldframe plan` asks for sizes
+// that no machine at hand may hold, and a tuned fit's ViT gets what the temporal model leaves of a
+// budget, which must be the same when the fit is resumed. Where a prediction is too low, running
+// out of memory cuts the micro-batch.
 #pragma once
 
 #include <cstdint>

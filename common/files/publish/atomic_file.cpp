@@ -221,21 +221,6 @@ void remove_file_durably(const fs::path& path) {
   sync_folder(path);
 }
 
-void rename_durably(const fs::path& from, const fs::path& to) {
-  const auto rename = [&] {
-    return attempt(injected_fault("rename", to),
-                   [&] { return ::rename(from.c_str(), to.c_str()); });
-  };
-  int error = 0;
-  for (RetryPolicy tries(to, RetryPolicy::Stop::kWaits); rename() < 0;) {
-    const bool again = error != 0;
-    error = errno;
-    if (again && error == ENOENT && fs::exists(status_of(to))) break;  // the answer was lost
-    if (!tries.again(error)) refuse("create", to, error);
-  }
-  sync_folder(to);
-}
-
 void create_folders_durably(const fs::path& folder) {
   std::error_code ignored;
   if (folder.empty() || fs::is_directory(folder, ignored)) return;

@@ -61,9 +61,6 @@ void remove_stale_temporaries(const std::filesystem::path& path);
 // Removes a file and syncs its folder.
 void remove_file_durably(const std::filesystem::path& path);
 
-// Renames a file or a folder within its folder, and syncs that.
-void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
-
 // Creates a folder and those above it that are missing, and syncs the folders that hold them.
 // Returns quietly if it is there; SystemError otherwise.
 void create_folders_durably(const std::filesystem::path& folder);

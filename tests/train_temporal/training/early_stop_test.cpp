@@ -6,6 +6,41 @@
 namespace coldframe::temporal {
 namespace {
 
+TEST(EarlyStop, StopsAfterItsPatienceWithoutImprovement) {
+  EarlyStop stop{.patience = 3};
+  const std::vector<double> losses = {1.0, 0.8, 0.8, 0.9, 1.5};
+  const std::vector<bool> improved = {true, true, false, false, false};
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    EXPECT_FALSE(stop.should_stop()) << i;
+    EXPECT_EQ(stop.update(losses[i]), improved[i]) << i;
+  }
+  EXPECT_TRUE(stop.should_stop());
+  EXPECT_EQ(stop.best_epoch, 1u);
+  EXPECT_EQ(stop.best_loss, 0.8);
+}
+
+TEST(EarlyStop, ComparesFiguresBeforeLosses) {
+  EarlyStop stop{.patience = 2};
+  EXPECT_TRUE(stop.update(0.5, 0.8));
+  EXPECT_FALSE(stop.update(0.3, 0.7));
+  EXPECT_TRUE(stop.update(0.4, 0.8));
+  EXPECT_TRUE(stop.update(0.9, 0.9));
+  EXPECT_EQ(stop.best_epoch, 3u);
+}
+
+TEST(EarlyStop, KeepsTheLastEpochWhereNothingTellsThemApart) {
+  EarlyStop stop{.patience = 2, .blind = true};
+  for (const double loss : {0.0, -5e-17, 5e-17, 0.0, 0.0}) EXPECT_TRUE(stop.update(loss));
+  EXPECT_EQ(stop.best_epoch, 4u);
+  EXPECT_FALSE(stop.should_stop());
+}
+
+TEST(EarlyStop, NeverStopsWithoutPatience) {
+  EarlyStop stop{.patience = 0};
+  for (int i = 0; i < 100; ++i) stop.update(1.0);
+  EXPECT_FALSE(stop.should_stop());
+}
+
 FitOptions watching_the_metric(std::size_t epochs) {
   FitOptions options;
   options.epochs = epochs;

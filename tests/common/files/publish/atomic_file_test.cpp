@@ -103,23 +103,6 @@ TEST_F(AtomicFileTest, LeavesNoReservationWhenTheRenameFailsOnce) {
   }
 }
 
-TEST_F(AtomicFileTest, ARenameIsTriedAgainAndItsLostAnswerIsNoError) {
-  set_patience(60);
-  for (const bool done : {false, true}) {
-    const std::filesystem::path from = folder_.write("from", "text"), to = folder_ / "to";
-    int tries = 0;
-    set_file_fault_hook([&](std::string_view name, const std::filesystem::path& path) {
-      if (name != "rename" || ++tries > 1) return 0;
-      if (done) std::filesystem::rename(from, path);
-      return ESTALE;
-    });
-    rename_durably(from, to);
-    EXPECT_EQ(tries, 2);
-    EXPECT_THAT(folder_.names(), ElementsAre("to"));
-    std::filesystem::remove(to);
-  }
-}
-
 TEST_F(AtomicFileTest, IsPublishedOnceThoughItsFolderCannotBeSynced) {
   set_patience(0.2);
   set_file_fault_hook(
