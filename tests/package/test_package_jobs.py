@@ -123,6 +123,15 @@ def test_features_of_another_program_become_a_cache(tmp_path):
         coldframe.import_features({"c": values, "d": values[:, :3]}, tmp_path / "y.h5", describe="made up")
 
 
+def test_a_text_that_a_spreadsheet_would_compute_stays_as_it_is(tmp_path):
+    texts = ["=odd", "'=odd", "''odd", "'odd"]
+    cache = coldframe.import_features({text: np.zeros((1, 2)) for text in texts}, tmp_path / "x.h5", describe="made up",
+                                      columns=pd.DataFrame({"note": texts}, index=texts))
+    programs.run("cache", "export", tmp_path / "x.npy", cache.path, progress=False)
+    exported = read_csv(tmp_path / "x.exams.csv")
+    assert list(cache.exams["id"]) == list(cache.exams["note"]) == list(exported["exam"]) == list(exported["note"]) == texts
+
+
 def test_errors_are_exceptions_with_the_programs_message(study, tmp_path):
     folder, cache, _, _ = study
     with pytest.raises(coldframe.UsageError, match="^unknown option '--fold'; did you mean '--folds'\\?$") as caught:

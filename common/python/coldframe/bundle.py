@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import tempfile
@@ -14,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from coldframe.programs import Option, run
-from coldframe.tables import read_csv
+from coldframe.tables import read_csv, write_csv
 
 Place = str | os.PathLike[str]
 
@@ -80,19 +79,10 @@ def _manifest(exams: Iterable[Place] | Mapping[str, Place | Iterable[Place]], fi
         if len(named) < len(paths):
             raise ValueError("several paths have one file name; give them as {exam: path}")
         exams = dict(named)
-    with file.open("w", newline="", encoding="utf-8") as stream:
-        rows = csv.writer(stream)
-        rows.writerow(["exam", "path"])
-        for exam, places in exams.items():
-            each = [places] if isinstance(places, (str, os.PathLike)) else places
-            rows.writerows([_guarded(exam), _guarded(str(Path(place).absolute()))] for place in each)
+    rows = [
+        (exam, str(Path(place).absolute()))
+        for exam, places in exams.items()
+        for place in ([places] if isinstance(places, (str, os.PathLike)) else places)
+    ]
+    write_csv(pd.DataFrame(rows, columns=["exam", "path"]), file)
     return file
-
-
-def _guarded(text: str) -> str:
-    """A CSV field as Coldframe writes it: an apostrophe before what a spreadsheet would compute."""
-    return (
-        f"'{text}"
-        if text[:1] in ("=", "+", "-", "@", "\t", "\r") or (text[:1] == "'" and text[1:2] in ("=", "+", "-", "@", "'"))
-        else text
-    )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from coldframe.cache import Cache
 from coldframe.programs import Option, run
 from coldframe.run import Run
+from coldframe.tables import write_csv
 
 Place = str | os.PathLike[str]
 Caches = Cache | Place | Mapping[str, Cache | Place]  #: one, or several streams by name
@@ -87,7 +88,7 @@ def import_features(
     with tempfile.TemporaryDirectory(prefix="coldframe-") as folder:
         rows = np.concatenate(list(features.values())).astype(np.float32)
         np.save(Path(folder, "features.npy"), rows)
-        table.to_csv(Path(folder, "exams.csv"), index=False)
+        write_csv(table, Path(folder, "exams.csv"))
         run(
             "cache",
             "import",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pandas as pd
 
 _NAMES = ("exam", "patient", "part", "name")  # stay text, though all may be digits
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet computes, and what begins like its guarded form
 
 
 def read_csv(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -19,11 +21,14 @@ def read_csv(path: str | os.PathLike[str]) -> pd.DataFrame:
     return table
 
 
+def write_csv(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Writes a table so that the programs read the same texts."""
+    table.rename(columns=_guarded).map(_guarded).to_csv(path, index=False)
+
+
+def _guarded(text: object) -> object:
+    return f"'{text}" if isinstance(text, str) and _FORMULA.match(text) else text
+
+
 def _plain(text: object) -> object:
-    risky = (
-        isinstance(text, str)
-        and text[:1] == "'"
-        and text[1:2] in ("=", "+", "-", "@", "'", "\t", "\r")
-        and len(text) > 1
-    )
-    return text[1:] if risky and isinstance(text, str) else text
+    return text[1:] if isinstance(text, str) and text[:1] == "'" and _FORMULA.match(text) else text
