@@ -12,6 +12,13 @@ constexpr std::string_view kJpegStart = "\xff\xd8\xff";
 
 }  // namespace
 
+std::vector<std::size_t> evenly_spaced(std::size_t all, std::size_t most) {
+  const std::size_t n = std::min(all, most);
+  std::vector<std::size_t> places(n);
+  for (std::size_t i = 0; i < n; ++i) places[i] = (2 * i + 1) * all / (2 * n);
+  return places;
+}
+
 Pictures::Pictures(const CacheReader& cache, std::uint64_t most)
     : cache_(cache), most_(cache.recipe().has_thumbnails() ? most : 0) {}
 
@@ -27,7 +34,7 @@ std::vector<html::Picture> Pictures::of(std::size_t exam, const std::vector<std:
     pictures.push_back(
         {files[frame].starts_with(kJpegStart) ? files[frame] : "",
          concat("frame ", frame, std::isfinite(time) ? concat(", ", fixed(time, 2), " s") : "")});
-    bytes += pictures.back().jpeg.size();
+    bytes += pictures.back().file.size();
   }
   if (bytes == 0) return {};
   if (bytes > most_ - bytes_) {
@@ -40,13 +47,12 @@ std::vector<html::Picture> Pictures::of(std::size_t exam, const std::vector<std:
 
 std::vector<html::Picture> Pictures::of(std::size_t exam) {
   const std::vector<std::uint8_t>& present = cache_.exams()[exam].present;
-  std::vector<std::size_t> frames;
+  std::vector<std::size_t> frames, shown;
   for (std::size_t t = 0; t < present.size(); ++t)
     if (present[t] != 0) frames.push_back(t);
-  const std::size_t all = frames.size(), shown = std::min(all, kMostFramesShown);
-  for (std::size_t i = 0; i < shown; ++i) frames[i] = frames[(2 * i + 1) * all / (2 * shown)];
-  frames.resize(shown);
-  return of(exam, frames);
+  for (const std::size_t place : evenly_spaced(frames.size(), kMostFramesShown))
+    shown.push_back(frames[place]);
+  return of(exam, shown);
 }
 
 std::string Pictures::note(std::string_view first) const {

@@ -9,13 +9,6 @@ namespace coldframe::html {
 
 namespace {
 
-std::string rectangle(double x, double y, double width, double height, std::string_view attributes,
-                      std::string_view tooltip) {
-  return concat("<rect x=\"", pixels(x), "\" y=\"", pixels(y), "\" width=\"", pixels(width),
-                "\" height=\"", pixels(height), "\" ", attributes, "><title>", escape(tooltip),
-                "</title></rect>\n");
-}
-
 double widest(const std::vector<std::string>& labels) {
   double width = 0.0;
   for (const std::string& label : labels) width = std::max(width, text_width(label));
@@ -61,8 +54,8 @@ std::string bar_chart(std::string_view title, const std::vector<Bar>& bars, std:
     double end = left;
     if (std::isfinite(bar.value)) {
       const double zero = scale(0.0), at = scale(bar.value);
-      svg += rectangle(std::min(zero, at), y + 3, std::max(1.0, std::abs(at - zero)), kRow - 6,
-                       "class=\"bar c0\" rx=\"2\"", bar.label + ": " + value);
+      svg += svg_rectangle(std::min(zero, at), y + 3, std::max(1.0, std::abs(at - zero)), kRow - 6,
+                           "class=\"bar c0\" rx=\"2\"", bar.label + ": " + value);
       end = std::max(zero, at);
     }
     svg += svg_text(end + 6, y + 17, "start", value, "tick");
@@ -96,7 +89,7 @@ std::string matrix_chart(std::string_view title, const std::vector<std::string>&
       const double value = cells[r][c], x = left + cell * static_cast<double>(c);
       const double share =
           std::isfinite(value) && most > 0.0 ? std::clamp(value / most, 0.0, 1.0) : 0.0;
-      svg += rectangle(
+      svg += svg_rectangle(
           x + 1, y + 1, cell - 2, kCellHeight - 2,
           concat("class=\"cell c0\" rx=\"3\" fill-opacity=\"", fixed(0.06 + 0.86 * share, 2), "\""),
           concat(row, " / ", column_labels[c], ": ", number_text(value)));

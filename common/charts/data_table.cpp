@@ -121,7 +121,7 @@ std::string DataTable::html(std::string_view sorted_by) const {
   data["pictures"] = Json::object();
   for (const auto& [row, pictures] : pictures_)
     for (const Picture& picture : pictures)
-      data["pictures"][concat(row)].push_back({picture.alt, to_base64(picture.jpeg)});
+      data["pictures"][concat(row)].push_back({picture.alt, to_base64(picture.file)});
   data["without_pictures"] = without_pictures_;
   return with_data("data", id_, first_rows(sorted->numbers), data);
 }

@@ -74,13 +74,13 @@ std::string heat_map(std::string_view title, const std::vector<std::vector<doubl
   Square square{kTitle, kSide, kSide / n};
   if (!above.empty()) square = {kGap, kPicturedSide, kPicturedSide / n};
   const double height = square.top + square.side + kBelow;
-  const std::string inside = draw_cells(cells, low, high, square) +
-                             number_axes(cells.size(), numbers, square) + "</svg>\n";
-  if (above.empty()) return svg_open(square.width(), height, title) + inside;
-  return concat("<div class=\"framed\" style=\"max-width:", pixels(square.width()),
-                "px\">\n<p class=\"title\">", escape(title), "</p>\n",
-                picture_strip(above, kMargin, kRightMargin, square.width()),
-                svg_open_untitled(square.width(), height, title), inside, "</div>\n");
+  const double width = square.width();
+  const std::string strip = above.empty() ? "" : picture_strip(above, kMargin, kRightMargin, width);
+  return framed(title, width, strip,
+                concat(strip.empty() ? svg_open(width, height, title)
+                                     : svg_open_untitled(width, height, title),
+                       draw_cells(cells, low, high, square),
+                       number_axes(cells.size(), numbers, square), "</svg>\n"));
 }
 
 }  // namespace coldframe::html

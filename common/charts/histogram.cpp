@@ -11,7 +11,7 @@ namespace coldframe::html {
 
 namespace {
 
-constexpr double kPlotHeight = 170, kLeft = 62, kRight = kChartWidth - 14, kTop = 34;
+constexpr double kPlotHeight = 170, kLeft = 68, kRight = kChartWidth - 14, kTop = 34;
 constexpr double kSteps = 30;
 
 struct Steps {
@@ -50,19 +50,16 @@ std::string range_text(const Steps& steps, double from) {
   return first == last ? number_text(first) : concat(number_text(first), " to ", number_text(last));
 }
 
-std::string draw_steps(const Steps& steps, const Scale& x, const Scale& y,
-                       std::string_view counted) {
+std::string draw_steps(const Steps& steps, const Plot& plot, std::string_view counted) {
   std::string svg = "<g class=\"c0\">";
   for (std::size_t i = 0; i < steps.counts.size(); ++i) {
     if (steps.counts[i] == 0) continue;
     const double from = steps.first + static_cast<double>(i) * steps.width;
-    const double left = x(from), right = x(from + steps.width);
-    const double top = y(static_cast<double>(steps.counts[i]));
-    svg += concat("<rect class=\"bar\" x=\"", pixels(left), "\" y=\"", pixels(top), "\" width=\"",
-                  pixels(std::max(1.0, right - left - 1)), "\" height=\"",
-                  pixels(std::max(1.0, kTop + kPlotHeight - top)), "\"><title>",
-                  escape(concat(range_text(steps, from), ": ", steps.counts[i], " ", counted)),
-                  "</title></rect>\n");
+    const double left = plot.x(from), right = plot.x(from + steps.width);
+    const double top = plot.y(static_cast<double>(steps.counts[i]));
+    svg += svg_rectangle(left, top, std::max(1.0, right - left - 1),
+                         std::max(1.0, plot.bottom - top), "class=\"bar\"",
+                         concat(range_text(steps, from), ": ", steps.counts[i], " ", counted));
   }
   return svg + "</g>\n";
 }
@@ -79,24 +76,17 @@ std::string histogram(std::string_view title, std::string_view x_label, std::str
   const Steps steps = count_values(finite);
   const double most =
       static_cast<double>(*std::max_element(steps.counts.begin(), steps.counts.end()));
-  const Scale x(steps.first, steps.first + steps.width * static_cast<double>(steps.counts.size()),
-                kLeft, kRight);
-  const Scale y(0, most * 1.05, bottom, kTop);
-  for (const double tick : y.ticks(kTicks)) {
-    if (tick != std::round(tick)) continue;
-    svg += svg_line("grid", kLeft, y(tick), kRight, y(tick));
-    svg += svg_text(kLeft - 7, y(tick) + 4, "end", y.label(tick, kTicks), "tick");
-  }
-  for (const double tick : x.ticks(kTicks)) {
-    if (steps.whole && tick != std::round(tick)) continue;
-    svg += svg_line("axis", x(tick), bottom, x(tick), bottom + 4);
-    svg += svg_text(x(tick), bottom + 18, "middle", x.label(tick, kTicks), "tick");
-  }
-  svg += draw_steps(steps, x, y, counted) + svg_line("axis", kLeft, bottom, kRight, bottom);
-  svg += svg_text((kLeft + kRight) / 2, bottom + 36, "middle", x_label, "label");
-  svg += concat("<g transform=\"rotate(-90 14 ", pixels(middle), ")\">",
-                svg_text(14, middle, "middle", counted, "label"), "</g>\n");
-  return svg + "</svg>\n";
+  const double end = steps.first + steps.width * static_cast<double>(steps.counts.size());
+  const Plot plot{kLeft,
+                  kRight,
+                  kTop,
+                  bottom,
+                  Scale(steps.first, end, kLeft, kRight),
+                  Scale(0, most * 1.05, bottom, kTop),
+                  steps.whole,
+                  true};
+  return concat(svg, svg_axes(plot, x_label, counted), draw_steps(steps, plot, counted),
+                "</svg>\n");
 }
 
 }  // namespace coldframe::html

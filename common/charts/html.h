@@ -12,9 +12,9 @@ namespace coldframe::html {
 std::string escape(std::string_view text);
 std::string to_base64(std::string_view bytes);
 
-// A JPEG file, which goes into the page as it is, and what it shows in words.
+// A JPEG or PNG file, which goes into the page as it is, and what it shows in words.
 struct Picture {
-  std::string jpeg, alt;  // no bytes: its place stays empty
+  std::string file, alt;  // no bytes: its place stays empty
 };
 
 struct Series {
@@ -35,9 +35,10 @@ struct Chart {
   bool unit_square = false;  // both axes from 0 to 1 with the diagonal drawn (ROC, PR, calibration)
   bool diagonal = false;
   bool log_y = false;
-  bool no_diagonal = false;         // a unit square without it (precision and recall)
-  bool large = false;               // for plots of many points
-  std::vector<Picture> above = {};  // pictures above the plot, from its left to its right
+  bool no_diagonal = false;  // a unit square without it (precision and recall)
+  bool large = false;        // for plots of many points
+  // Rows of pictures above the plot, from its left to its right.
+  std::vector<std::vector<Picture>> above = {};
 };
 // An <svg>, styled by Page. Points that are not finite (or not positive under log_y) leave a gap;
 // long series are thinned to about 1000 points that keep their extremes.
@@ -54,6 +55,10 @@ std::string bar_chart(std::string_view title, const std::vector<Bar>& bars, std:
 std::string histogram(std::string_view title, std::string_view x_label, std::string_view counted,
                       const std::vector<double>& values);
 
+// A drawing of this width below its title and strips of pictures; alone where there are none: its
+// title is in it then.
+std::string framed(std::string_view title, double width, const std::string& strips,
+                   const std::string& svg);
 // Pictures of equal width in a row above a drawing of this width, which has these margins; of many
 // only some have their place.
 std::string picture_strip(const std::vector<Picture>& pictures, double left, double right,

@@ -25,12 +25,6 @@ struct Range {
   }
 };
 
-// The plot's rectangle in pixels and its scales.
-struct Plot {
-  double left, right, top, bottom;
-  Scale x, y;
-};
-
 struct Point {
   double x, y;
 };
@@ -165,26 +159,6 @@ std::string draw_series(const Plot& plot, const Series& series, std::size_t inde
   return svg + draw_dots(plot, series, "hover", false) + "</g>\n";
 }
 
-std::string draw_axes(const Plot& plot, const Chart& chart) {
-  std::string svg;
-  for (const double tick : plot.y.ticks(kTicks)) {
-    const double y = plot.y(tick);
-    svg += svg_line("grid", plot.left, y, plot.right, y);
-    svg += svg_text(plot.left - 7, y + 4, "end", plot.y.label(tick, kTicks), "tick");
-  }
-  for (const double tick : plot.x.ticks(kTicks)) {
-    const double x = plot.x(tick);
-    svg += svg_line("axis", x, plot.bottom, x, plot.bottom + 4);
-    svg += svg_text(x, plot.bottom + 18, "middle", plot.x.label(tick, kTicks), "tick");
-  }
-  svg += svg_line("axis", plot.left, plot.bottom, plot.right, plot.bottom);
-  svg += svg_text((plot.left + plot.right) / 2, plot.bottom + 36, "middle", chart.x_label, "label");
-  const double middle = (plot.top + plot.bottom) / 2;
-  svg += concat("<g transform=\"rotate(-90 14 ", pixels(middle), ")\">",
-                svg_text(14, middle, "middle", chart.y_label, "label"), "</g>\n");
-  return svg;
-}
-
 // Swatches and names below the title, as many rows as they need; `y` moves down past them.
 std::string draw_legend(const Chart& chart, double width, double& y) {
   std::string svg;
@@ -262,9 +236,13 @@ std::string draw_diagonal(const Plot& plot, const Range& x, const Range& y) {
 std::string line_chart(const Chart& chart) {
   const double width = chart.unit_square ? 380 : chart.large ? 640 : 450;
   const double plot_height = chart.unit_square ? 300 : chart.large ? 380 : 220;
-  double legend_y = 38;
+  const double left = 68, right = width - 14;
+  std::string strips;
+  for (const std::vector<Picture>& row : chart.above)
+    if (!row.empty()) strips += picture_strip(row, left, width - right, width);
+  double legend_y = strips.empty() ? 38 : 18;
   const std::string legend = draw_legend(chart, width, legend_y);
-  const double left = 68, right = width - 14, top = legend_y, bottom = top + plot_height;
+  const double top = legend_y, bottom = top + plot_height;
 
   Range x, y;
   find_ranges(chart, x, y);
@@ -275,8 +253,9 @@ std::string line_chart(const Chart& chart) {
                      bottom,
                      Scale(x.low, x.high, left, right),
                      Scale(y.low, y.high, bottom, top, chart.log_y)};
-  std::string svg = svg_open(width, bottom + 46, chart.title);
-  svg += legend + draw_axes(plot, chart);
+  std::string svg = strips.empty() ? svg_open(width, bottom + 46, chart.title)
+                                   : svg_open_untitled(width, bottom + 46, chart.title);
+  svg += legend + svg_axes(plot, chart.x_label, chart.y_label);
   if ((chart.unit_square && !chart.no_diagonal) || chart.diagonal) svg += draw_diagonal(plot, x, y);
   if (empty || chart.series.empty()) {
     svg += svg_text((left + right) / 2, (top + bottom) / 2, "middle", "no data", "label");
@@ -284,10 +263,7 @@ std::string line_chart(const Chart& chart) {
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
     svg += draw_series(plot, chart.series[i], i);
   }
-  svg += "</svg>\n";
-  if (chart.above.empty()) return svg;
-  return concat("<div class=\"framed\" style=\"max-width:", pixels(width), "px\">\n",
-                picture_strip(chart.above, left, width - right, width), svg, "</div>\n");
+  return framed(chart.title, width, strips, svg + "</svg>\n");
 }
 
 }  // namespace coldframe::html

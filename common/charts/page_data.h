@@ -11,6 +11,8 @@
 
 namespace coldframe::html {
 
+inline constexpr std::string_view kDataTable = "<div class=\"data\"";
+
 // <div class="KIND" id="ID"> with HTML for those who read without scripts or print, and the data.
 std::string with_data(std::string_view kind, std::string_view id, std::string_view html,
                       const Json& data);

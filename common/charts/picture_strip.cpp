@@ -3,6 +3,7 @@
 #include <span>
 
 #include "common/charts/html.h"
+#include "common/charts/svg.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {
@@ -10,6 +11,7 @@ namespace coldframe::html {
 namespace {
 
 constexpr double kNarrowestPicture = 32;  // pixels
+constexpr std::string_view kPngStart = "\x89PNG";
 
 std::string percent(double share) {
   return fixed(100 * share, 3) + "%";
@@ -31,18 +33,26 @@ std::string picture_strip(const std::vector<Picture>& pictures, double left, dou
     const std::size_t columns = std::min(every, pictures.size() - first);
     const auto group = std::span(pictures).subspan(first, columns);
     const auto any = std::find_if(group.begin(), group.end(),
-                                  [](const Picture& each) { return !each.jpeg.empty(); });
+                                  [](const Picture& each) { return !each.file.empty(); });
     const Picture& middle = group[columns / 2];
-    const Picture& picture = middle.jpeg.empty() && any != group.end() ? *any : middle;
+    const Picture& picture = middle.file.empty() && any != group.end() ? *any : middle;
     const std::string style =
         concat("style=\"width:", percent(static_cast<double>(columns) / n), "\"");
-    html += picture.jpeg.empty()
+    html += picture.file.empty()
                 ? concat("<span ", style, "></span>\n")
                 : concat("<img ", style, " alt=\"", escape(picture.alt), "\" title=\"",
-                         escape(picture.alt), "\" src=\"data:image/jpeg;base64,",
-                         to_base64(picture.jpeg), "\"/>\n");
+                         escape(picture.alt), "\" src=\"data:image/",
+                         picture.file.starts_with(kPngStart) ? "png" : "jpeg", ";base64,",
+                         to_base64(picture.file), "\"/>\n");
   }
   return html + "</div>\n";
+}
+
+std::string framed(std::string_view title, double width, const std::string& strips,
+                   const std::string& svg) {
+  if (strips.empty()) return svg;
+  return concat("<div class=\"framed\" style=\"max-width:", pixels(width),
+                "px\">\n<p class=\"title\">", escape(title), "</p>\n", strips, svg, "</div>\n");
 }
 
 }  // namespace coldframe::html

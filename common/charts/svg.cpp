@@ -81,6 +81,12 @@ std::string Scale::label(double tick, int wanted) const {
   const int digits = std::max(0, static_cast<int>(-std::floor(std::log10(distance) + 1e-9)));
   if (!logarithmic_ && std::abs(tick) < distance * 1e-9) tick = 0.0;  // and never "-0"
   if (logarithmic_) return general(tick, 3);
+  // Written out, these would reach the axis' name.
+  const bool thousands = size >= 1e5 && size < 1e6 && distance >= 1e3;
+  const bool millions = size >= 1e6 && size < 1e9 && distance >= 1e5;
+  if ((thousands || millions) && tick == 0.0) return "0";
+  if (thousands) return fixed(tick / 1e3, 0) + "k";
+  if (millions) return fixed(tick / 1e6, distance < 1e6 ? 1 : 0) + "M";
   if (size >= 1e6 || distance < 1e-5)  // as many digits as tell neighbours apart
     return general(tick, std::max(3, static_cast<int>(std::ceil(std::log10(size / distance))) + 1));
   return fixed(tick, digits);
@@ -103,12 +109,41 @@ std::string svg_line(std::string_view style_class, double x1, double y1, double 
                 "\" x2=\"", pixels(x2), "\" y2=\"", pixels(y2), "\"/>\n");
 }
 
+std::string svg_rectangle(double x, double y, double width, double height,
+                          std::string_view attributes, std::string_view tooltip) {
+  return concat("<rect x=\"", pixels(x), "\" y=\"", pixels(y), "\" width=\"", pixels(width),
+                "\" height=\"", pixels(height), "\" ", attributes, "><title>", escape(tooltip),
+                "</title></rect>\n");
+}
+
 std::string svg_text(double x, double y, std::string_view anchor, std::string_view text,
                      std::string_view style_class) {
   std::string element = concat("<text x=\"", pixels(x), "\" y=\"", pixels(y), "\"");
   if (anchor != "start") element += concat(" text-anchor=\"", anchor, "\"");
   if (!style_class.empty()) element += concat(" class=\"", style_class, "\"");
   return element + ">" + escape(text) + "</text>\n";
+}
+
+std::string svg_axes(const Plot& plot, std::string_view x_label, std::string_view y_label) {
+  const auto skips = [](bool whole, double tick) { return whole && tick != std::round(tick); };
+  std::string svg;
+  for (const double tick : plot.y.ticks(kTicks)) {
+    if (skips(plot.whole_y, tick)) continue;
+    const double y = plot.y(tick);
+    svg += svg_line("grid", plot.left, y, plot.right, y);
+    svg += svg_text(plot.left - 7, y + 4, "end", plot.y.label(tick, kTicks), "tick");
+  }
+  for (const double tick : plot.x.ticks(kTicks)) {
+    if (skips(plot.whole_x, tick)) continue;
+    const double x = plot.x(tick);
+    svg += svg_line("axis", x, plot.bottom, x, plot.bottom + 4);
+    svg += svg_text(x, plot.bottom + 18, "middle", plot.x.label(tick, kTicks), "tick");
+  }
+  svg += svg_line("axis", plot.left, plot.bottom, plot.right, plot.bottom);
+  svg += svg_text((plot.left + plot.right) / 2, plot.bottom + 36, "middle", x_label, "label");
+  const double middle = (plot.top + plot.bottom) / 2;
+  return concat(svg, "<g transform=\"rotate(-90 14 ", pixels(middle), ")\">",
+                svg_text(14, middle, "middle", y_label, "label"), "</g>\n");
 }
 
 std::string svg_open_untitled(double width, double height, std::string_view title) {

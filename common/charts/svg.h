@@ -29,14 +29,26 @@ class Scale {
   bool logarithmic_;
 };
 
+// A plot's rectangle in pixels and its scales.
+struct Plot {
+  double left, right, top, bottom;
+  Scale x, y;
+  bool whole_x = false, whole_y = false;  // ticks are at whole numbers alone
+};
+
 std::string pixels(double value);       // a coordinate, to a tenth
 std::string number_text(double value);  // for tooltips and cells: "12", "0.9132", "1.2e-07"
 
 // A straight line from one point to another.
 std::string svg_line(std::string_view style_class, double x1, double y1, double x2, double y2);
+// `attributes`: of the <rect>, as they stand; `tooltip`: text.
+std::string svg_rectangle(double x, double y, double width, double height,
+                          std::string_view attributes, std::string_view tooltip);
 // <text class="…"> at (x, y); `anchor` is start, middle or end. Escapes.
 std::string svg_text(double x, double y, std::string_view anchor, std::string_view text,
                      std::string_view style_class = "");
+// Ticks with their numbers, grid, and the names of both axes.
+std::string svg_axes(const Plot& plot, std::string_view x_label, std::string_view y_label);
 // The opening tag, and the title in bold at the top left.
 std::string svg_open(double width, double height, std::string_view title);
 // Only the opening tag: the title is for those who cannot see the chart.

@@ -93,11 +93,13 @@ struct FrameContributions {
   bool timed = false;               // `at` is in seconds; else the number of the frame
   std::vector<double> at, contribution;
   std::vector<html::Picture> pictures = {};  // of the frames; empty: there are none
+  std::vector<html::Picture> maps = {};      // of what their patches add; likewise
 };
 struct FrameReport {
   std::vector<FrameContributions> exams;
   std::string choice;  // which exams these are
   std::string note;    // how exactly they add up
+  std::string maps;    // what their maps show; "": there are none
 };
 
 // The held-out exams of the first repeat with the main model's predictions, of classes or numbers.

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/charts/page_data.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {
@@ -124,8 +125,9 @@ std::string latex_tables(std::string_view page) {
     const std::string_view text = page.substr(section, end - section);
     std::size_t at = 0;
     const std::string caption = spelt(next(text, at, "<h2>", "</h2>"));
-    for (;;) {
-      const std::string_view table = next(text, at, "<table>", "</table>");
+    // What a script shows in full is no table of a paper.
+    while (text.find(kDataTable) == std::string_view::npos) {
+      const std::string_view table = next(text, at, "<table", "</table>");
       if (table.empty()) break;
       latex += concat("\n", latex_table(table, caption, ++number));
     }

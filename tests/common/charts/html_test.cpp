@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "common/charts/files/latex_file.h"
+#include "common/charts/page_data.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {
@@ -71,14 +72,19 @@ TEST(LatexTables, SayWhatThePageSays) {
                                                          {"[a\\b\nc", "-0.1 [−2, 1-2]"}}));
   page.section("No table", "<p>text</p>");
   page.section("Empty", table({"one"}, {}));
+  page.section("Stacked", table({"a", "b", "c"}, {{"1", "2", "3"}}));
+  page.section("Every exam", with_data("data", "x", table({"exam"}, {{"E1"}}), {}));
   const std::string latex = latex_tables(page.finish());
-  EXPECT_EQ(count(latex, "\\begin{table}"), 2u);
+  EXPECT_EQ(count(latex, "\\begin{table}"), 3u);
   EXPECT_THAT(latex, HasSubstr("\\caption{R\\textsuperscript{2} \\& more}\n\\label{tab:1}"));
   EXPECT_THAT(latex, HasSubstr("   & AUROC [95 \\%] \\\\\n"));
   EXPECT_THAT(latex,
               HasSubstr("  a\\_b \\{x\\} \\textless{}1\\textgreater{} & 0.9 [0.8, 1] \\\\\n"));
   EXPECT_THAT(latex, HasSubstr("  {}[a\\textbackslash{}b c & $-$0.1 [$-$2, 1-2] \\\\\n"));
   EXPECT_THAT(latex, HasSubstr("\\toprule\n  one \\\\\n  \\midrule\n  \\bottomrule"));
+  EXPECT_THAT(latex,
+              HasSubstr("{rrr}\n  \\toprule\n  a & b & c \\\\\n  \\midrule\n  1 & 2 & 3 \\\\\n"));
+  EXPECT_EQ(latex.find("E1"), std::string::npos);
 }
 
 TEST(LineChart, LongLinesAreThinnedAndKeepTheirSpikes) {

@@ -21,7 +21,10 @@ TEST(Scale, TicksAreRoundAndWithinTheRange) {
   EXPECT_EQ(join(labels(Scale(-3, 11, 0, 100)), " "), "0 5 10");
   EXPECT_EQ(join(labels(Scale(0.913, 0.9137, 0, 100)), " "), "0.9130 0.9132 0.9134 0.9136");
   EXPECT_EQ(join(labels(Scale(0.999994, 1, 0, 100)), " "), "0.999994 0.999996 0.999998 1");
-  EXPECT_EQ(join(labels(Scale(0, 2.5e7, 0, 100)), " "), "0 5e+06 1e+07 1.5e+07 2e+07 2.5e+07");
+  EXPECT_EQ(join(labels(Scale(0, 2.5e7, 0, 100)), " "), "0 5M 10M 15M 20M 25M");
+  EXPECT_EQ(join(labels(Scale(0, 2.5e6, 0, 100)), " "), "0 0.5M 1.0M 1.5M 2.0M 2.5M");
+  EXPECT_EQ(join(labels(Scale(0, 8e5, 0, 100)), " "), "0 200k 400k 600k 800k");
+  EXPECT_EQ(join(labels(Scale(0, 3e4, 0, 100)), " "), "0 10000 20000 30000");
   EXPECT_EQ(join(labels(Scale(0.001, 100, 0, 100, true)), " "), "0.001 0.01 0.1 1 10 100");
   EXPECT_EQ(join(labels(Scale(2, 5, 0, 100, true)), " "), "2 5");
 }

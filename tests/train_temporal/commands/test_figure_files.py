@@ -22,7 +22,9 @@ def page_tables(page):
     tables = []
     for section in page.split("<section")[1:]:
         caption = re.search(r"<h2>(.*?)</h2>", section)[1]
-        for table in re.findall(r"<table>.*?</table>", section, re.DOTALL):
+        if '<div class="data"' in section:
+            continue  # every exam, for scripts
+        for table in re.findall(r"<table[^>]*>.*?</table>", section, re.DOTALL):
             rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)]
             tables.append((html.unescape(caption), [[html.unescape(cell).replace("−", "-") for cell in row] for row in rows]))
     return tables

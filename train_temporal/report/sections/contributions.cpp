@@ -1,16 +1,13 @@
 // The section on what each frame of a few held-out exams added to the model's decision.
 #include "common/charts/html.h"
-#include "common/charts/svg.h"
 #include "common/text/text.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {
 
-constexpr double kTitle = 330;  // pixels of a chart's title in bold
-
 std::string one_exam(const FrameContributions& exam) {
-  html::Chart chart{html::shortened(exam.title, kTitle),
+  html::Chart chart{exam.title,
                     exam.timed ? "seconds since the first frame" : "frame",
                     "added to " + exam.output_name,
                     {}};
@@ -26,7 +23,7 @@ std::string one_exam(const FrameContributions& exam) {
   if (exam.at.size() > 1) {
     chart.series.push_back({"no effect", {exam.at.front(), exam.at.back()}, {0, 0}, {}, {}, true});
   }
-  chart.above = exam.pictures;
+  chart.above = {exam.pictures, exam.maps};
   return html::line_chart(chart);
 }
 
@@ -36,6 +33,8 @@ std::string contributions_charts(const TargetReport& report) {
                             "output, one below lowers it: integrated gradients from an exam whose "
                             "frames are all the training part's mean; ",
                             html::escape(report.examples.note), ".</p>\n");
+  if (!report.examples.maps.empty())
+    body += concat("<p>", html::escape(report.examples.maps), "</p>\n");
   if (report.held_out.exams.empty()) body += report.picture_note;
   for (const FrameContributions& exam : report.examples.exams) body += one_exam(exam);
   return body;
