@@ -1,6 +1,7 @@
 // `coldframe predict`: probabilities, or numbers, for exams without labels.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iostream>
 #include <optional>
 
@@ -84,8 +85,14 @@ std::string summary_text(const Ensemble& ensemble, const Outcome& outcome,
   return text;
 }
 
-// Every exam, and for each of its targets; maps, if there are any, take their gradients group by
-// group.
+std::size_t frames_of(const Dataset& dataset, const std::vector<std::size_t>& exams) {
+  std::size_t frames = 0;
+  for (const std::size_t exam : exams) frames += present_frames(dataset.cache->exams()[exam]);
+  return frames;
+}
+
+// Every exam, and for each of its targets. Maps, which take by far the most time, get their
+// gradients group by group.
 std::vector<ExplainedExam> explain(Ensemble& ensemble, const Dataset& dataset,
                                    const std::vector<std::size_t>& exams,
                                    const PredictionTable& predictions, MapWriter* maps) {
@@ -99,21 +106,25 @@ std::vector<ExplainedExam> explain(Ensemble& ensemble, const Dataset& dataset,
       explained.back().keep_gradients = maps != nullptr;
     }
   }
-  Progress progress("explain", "exams by models", explained.size() * ensemble.size());
-  const auto step = [&] {
+  const std::size_t frames = maps ? frames_of(dataset, exams) * targets.size() : 0;
+  Progress progress(maps ? "map" : "explain", maps ? "frames" : "exams by models",
+                    maps ? frames * maps->maps().vits() : explained.size() * ensemble.size());
+  const auto go_on = [] {
     if (stop_requested()) throw Interrupted("stopped; run the same command again");
+  };
+  const std::function<void()> counted = [&] {
+    go_on();
     progress.add();
   };
+  const std::function<void()> uncounted = go_on;
   const std::size_t at_once = maps ? kMappedAtOnce * targets.size() : explained.size();
   for (std::size_t from = 0; from < explained.size(); from += at_once) {
     const auto group =
         std::span(explained).subspan(from, std::min(at_once, explained.size() - from));
-    explain_exams(ensemble.models(), dataset, group, step);
-    for (std::size_t i = 0; maps && i < group.size(); i += targets.size()) {
-      if (stop_requested()) throw Interrupted("stopped; run the same command again");
-      maps->add((from + i) / targets.size(), group.subspan(i, targets.size()));
-      for (ExplainedExam& one : group.subspan(i, targets.size())) one.gradients.clear();
-    }
+    explain_exams(ensemble.models(), dataset, group, maps ? uncounted : counted);
+    if (!maps) continue;
+    maps->add(from / targets.size(), group, targets.size(), counted);
+    for (ExplainedExam& one : group) one.gradients.clear();
   }
   return explained;
 }
@@ -140,8 +151,8 @@ void write_explanations(Ensemble& ensemble, const Dataset& dataset,
                           contributions_csv(*dataset.cache, ensemble.card(), outcome.explained),
                           existing_for(options.overwrite));
   if (!maps) return;
-  outcome.mapped_block = maps->writer.block();
-  outcome.map_gap = maps->writer.largest_gap();
+  outcome.mapped_block = maps->writer.maps().block();
+  outcome.map_gap = maps->writer.maps().largest_gap();
   publish(maps->folder, options.maps, existing_for(options.overwrite), require_maps);
 }
 
@@ -159,21 +170,22 @@ void warn_of_use(Predictor& applied, const cache::CacheReader& cache,
   if (!lengths.empty()) log_warning(lengths);
 }
 
-void check_explain(const ApplyOptions& options, const Ensemble& ensemble) {
+// What can be said before any exam is looked at.
+void check_explain(const ApplyOptions& options, Predictor& applied) {
   if (options.explain.empty() && options.maps.empty()) return;
-  if (can_be_explained(ensemble.targets())) return;
-  throw ConfigError(concat(options.explain.empty() ? "--maps" : "--explain",
-                           " tells what frames add to the one output of an exam, but '",
-                           ensemble.targets().front().name,
-                           "' has a value per frame; leave it out"));
+  Ensemble& ensemble = applied.ensemble();
+  require_explained(ensemble.targets(), options.explain.empty() ? "--maps" : "--explain");
+  if (options.maps.empty()) return;
+  for (const TrainedModel& one : ensemble.models())
+    check_maps(one.card, applied.weights(options.weights));
+  if (std::filesystem::exists(options.maps)) require_maps(options.maps);
 }
 
 // Predicts all exams of the cache that have a frame, and writes the tables.
 Outcome predict(Predictor& applied, const cache::CacheReader& cache, const ApplyOptions& options) {
   Ensemble& ensemble = applied.ensemble();
   ensemble.require_same_features(cache, applied.cache());
-  if (!options.maps.empty()) check_maps(cache, ensemble.models(), applied.weights(options.weights));
-  if (std::filesystem::exists(options.maps)) require_maps(options.maps);
+  if (!options.maps.empty()) require_cut(cache);
   Outcome outcome;
   if (applied.raw()) outcome.failures = cache.failures().size();
   outcome.exams = exams_with_frames(cache);
@@ -210,7 +222,7 @@ int run_predict(const std::vector<std::string>& arguments) {
   }
   if (!options.watch.empty()) return watch_folder(options);
   Predictor applied(options);
-  check_explain(options, applied.ensemble());
+  check_explain(options, applied);
   cache::CacheReader cache(named_caches(applied.features().string()));
   for (const std::string& warning : arrange(cache, applied.ensemble().card().arrangement))
     log_warning(warning);

@@ -110,6 +110,7 @@ TrainingRun::TrainingRun(const TrainOptions& options, const RunFolder* folder)
   warn_of_emulated_precision(options.fit.precision, devices_.front());
   resolve_model();
   tuned_ = open_vit(options_, cohort_);
+  check_example_maps(options_, cohort_, experiment().config({options_.model, 0, 0, 0}));
   check_earlier_run(experiment(), cohort_);
   if (folder != nullptr && !folder->finished()) monitor_ = start_monitor(options_, devices_);
   load_features();
@@ -272,7 +273,8 @@ bool TrainingRun::train(RunFolder& folder) {
   cache::Pictures pictures(cohort_.cache,
                            options_.questions.without_thumbnails ? 0 : cache::kMostPictureBytes);
   result.targets.front().examples =
-      explain_examples(models.front(), cohort_, datasets_.front(), folder.file(""), pictures);
+      explain_examples(models.front(), cohort_, datasets_.front(), folder.file(""), pictures,
+                       options_.maps ? std::optional(options_.weights) : std::nullopt);
   show_held_out(models.front(), cohort_, pictures, result.targets.front());
   const std::string page = render_report(result);
   write_file_atomically(folder.file("report.html"), page);

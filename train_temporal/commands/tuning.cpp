@@ -6,6 +6,7 @@
 #include "common/cli/log.h"
 #include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
+#include "train_temporal/explain/patch_maps.h"
 #include "train_temporal/training/tuned/tune_memory.h"
 
 namespace coldframe::temporal {
@@ -54,6 +55,21 @@ std::unique_ptr<tune::TunedSource> open_vit(TrainOptions& options, const Cohort&
                   "the last ", plural(static_cast<std::size_t>(vit.blocks), "block"), " of ",
                   source->architecture().depth, ", the model first on cached features"));
   return source;
+}
+
+void check_example_maps(const TrainOptions& options, const Cohort& cohort,
+                        const ModelConfig& main) {
+  if (!options.maps) return;
+  ModelMetadata card;
+  card.config = main;
+  card.recipe = cohort.cache.recipe();
+  card.arrangement = options.data.arrangement;
+  if (options.tune.asked()) card.tuned.emplace();
+  check_maps(card, options.weights);
+  require_cut(cohort.cache);
+  require_explained(cohort.targets.list(), "--maps");
+  if (!card.tuned)
+    tune::TunedSource(card.recipe.features, cohort.cache.cut()->block, options.weights);
 }
 
 void check_tuning(const Experiment& experiment) {

@@ -1,4 +1,4 @@
-// `coldframe train --tune`: the ViT that is trained with the model.
+// `coldframe train`: the ViT that is trained with the model (--tune), or looked into (--maps).
 #pragma once
 
 #include <memory>
@@ -17,6 +17,9 @@ std::unique_ptr<tune::TunedSource> open_vit(TrainOptions& options, const Cohort&
 
 // SystemError, before anything is fitted, when the budget leaves nothing to the ViT's step.
 void check_tuning(const Experiment& experiment);
+
+// ConfigError and DataError for --maps before anything is fitted: nothing to map, or wrong weights.
+void check_example_maps(const TrainOptions& options, const Cohort& cohort, const ModelConfig& main);
 
 Json tune_json(const TrainOptions& options, const tune::TunedSource& source);  // for config.json
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/cli/error.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
 #include "train_temporal/run/apply/model_features.h"
@@ -73,6 +74,12 @@ void add_model(ExplainedExam& exam, TrainedModel& trained, FeatureSource& featur
 
 bool can_be_explained(const std::vector<Target>& targets) {
   return !targets.front().per_frame;
+}
+
+void require_explained(const std::vector<Target>& targets, std::string_view option) {
+  if (can_be_explained(targets)) return;
+  throw ConfigError(concat(option, " tells what frames add to the one output of an exam, but '",
+                           targets.front().name, "' has a value per frame; leave it out"));
 }
 
 void explain_exams(std::span<TrainedModel> models, const Dataset& dataset,

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cache/read/reader.h"
@@ -29,6 +30,8 @@ struct ExplainedExam {
 
 // True when there is one output of all frames to explain: targets are of exams.
 bool can_be_explained(const std::vector<Target>& targets);
+// ConfigError where there is none; `option` asked for it.
+void require_explained(const std::vector<Target>& targets, std::string_view option);
 
 // Fills in the values of exams that say what is to be explained. The models, all on the dataset's
 // device, go one after another: one that was tuned brings a whole ViT with it. `explained` is

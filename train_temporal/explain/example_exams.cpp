@@ -6,10 +6,12 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <utility>
 
+#include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
-#include "train_temporal/explain/contributions.h"
+#include "train_temporal/explain/patch_maps.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/tasks/task_kind.h"
@@ -64,19 +66,77 @@ std::map<std::size_t, std::vector<TrainedModel>> models_by_fold(const std::files
   return models;
 }
 
-// Explains those exams of `all` that the fold holds out; `fold_of` each of them.
-void explain_fold(std::span<TrainedModel> models, std::size_t fold,
-                  const std::vector<std::size_t>& fold_of, const Dataset& dataset,
-                  std::vector<ExplainedExam>& all) {
+void go_on() {
+  if (stop_requested()) throw Interrupted("stopped; run the same command again with --resume");
+}
+
+// The exams that the report shows.
+struct Examples {
+  std::vector<ExplainedExam> exams;
+  std::vector<std::size_t> row, fold;            // of each
+  std::vector<std::vector<html::Picture>> maps;  // likewise; empty: there are none
+  std::int64_t block = 0;                        // whose input they look at
+  double largest_gap = 0;                        // of any frame
+};
+
+// Small pictures of an exam's maps; over the frames where the cut holds their pixels and the page
+// may show them.
+std::vector<html::Picture> map_pictures(PatchMaps& maps, const ExplainedExam& explained,
+                                        const cache::ExamInfo& info, const torch::Tensor& of_frames,
+                                        bool shows_frames) {
+  constexpr std::int64_t kLongSide = 96;  // pixels
+  const ImageSize& seen = maps.image_size();
+  const std::int64_t longest = std::max(seen.height, seen.width);
+  const ImageSize size(std::max<std::int64_t>(kLongSide * seen.height / longest, 1),
+                       std::max<std::int64_t>(kLongSide * seen.width / longest, 1));
+  torch::Tensor pixels;
+  if (shows_frames) pixels = maps.pixels_of(explained.exam, cache::kMostFramesShown);
+  std::vector<std::size_t> present;
+  for (std::size_t slot = 0; slot < info.frames(); ++slot)
+    if (info.present[slot]) present.push_back(slot);
+  const auto shown = cache::evenly_spaced(present.size(), cache::kMostFramesShown);
+  const double full = full_color(of_frames);
+  std::vector<html::Picture> pictures;
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    const auto row = static_cast<std::int64_t>(i);
+    pictures.push_back(
+        {map_picture(of_frames[row] / full, pixels.defined() ? pixels[row] : torch::Tensor(), size),
+         concat("what patches of frame ", present[shown[i]], " add")});
+  }
+  return pictures;
+}
+
+// Explains those exams that the fold holds out.
+void explain_fold(std::span<TrainedModel> models, std::size_t fold, const Dataset& dataset,
+                  const std::optional<std::filesystem::path>& weights, bool shows_frames,
+                  Examples& all) {
   std::vector<std::size_t> places;
   std::vector<ExplainedExam> own;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (fold_of[i] != fold) continue;
+  for (std::size_t i = 0; i < all.exams.size(); ++i) {
+    if (all.fold[i] != fold) continue;
     places.push_back(i);
-    own.push_back(all[i]);
+    own.push_back(all.exams[i]);
+    own.back().keep_gradients = weights.has_value();
   }
-  explain_exams(models, dataset, own, [] {});
-  for (std::size_t i = 0; i < places.size(); ++i) all[places[i]] = own[i];
+  explain_exams(models, dataset, own, go_on);
+  for (std::size_t i = 0; i < places.size(); ++i) all.exams[places[i]] = own[i];
+  if (!weights) return;
+  PatchMaps maps(models, dataset, *weights);
+  const auto found = maps.of(own, cache::kMostFramesShown, go_on);
+  for (std::size_t i = 0; i < places.size(); ++i)
+    all.maps[places[i]] =
+        map_pictures(maps, own[i], dataset.cache->exams()[own[i].exam], found[i], shows_frames);
+  all.block = maps.block();
+  all.largest_gap = std::max(all.largest_gap, maps.largest_gap());
+}
+
+std::string maps_text(const Examples& examples) {
+  return concat("Above each drawing: what each patch of a frame adds, red where it raises the ",
+                "output and blue where it lowers it, the strongest of the exam in full colour. ",
+                "The patches lie in the square that the ViT saw. These are integrated gradients ",
+                "on the tokens that enter its block ", examples.block, " (counted from 0), from a ",
+                "frame whose patches are all its mean patch; they add up within ",
+                exact(std::round(examples.largest_gap * 1e7) / 1e7), ".");
 }
 
 // True where the times of all frames are known and an axis of seconds tells frames apart; on one of
@@ -122,34 +182,39 @@ FrameContributions entry(const ExplainedExam& explained, const PredictionTable& 
 
 FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
                              const Dataset& dataset, const std::filesystem::path& run,
-                             cache::Pictures& pictures) {
+                             cache::Pictures& pictures,
+                             const std::optional<std::filesystem::path>& weights) {
   FrameReport report;
   const PredictionTable& table = main.held_out;
   if (!can_be_explained(table.targets)) return report;
   report.choice = table.targets.front().kind().explained_exams();
   const auto choices = most_telling(table);
-  std::vector<ExplainedExam> all;
-  std::vector<std::size_t> row_of, fold_of;
+  Examples all;
   for (const auto& [key, choice] : choices) {
     const PredictionTable::Row& row = table.rows[choice.row];
-    if (std::ranges::count(all, row.exam, &ExplainedExam::exam) > 0) continue;
+    if (std::ranges::count(all.exams, row.exam, &ExplainedExam::exam) > 0) continue;
     const int decision = table.of.front().decision[choice.row];
-    all.push_back({row.exam, 0, table.targets.front().kind().explained_class(decision)});
-    row_of.push_back(choice.row);
-    fold_of.push_back(row.fold);
+    all.exams.push_back({row.exam, 0, table.targets.front().kind().explained_class(decision)});
+    all.row.push_back(choice.row);
+    all.fold.push_back(row.fold);
   }
+  all.maps.resize(all.exams.size());
   try {
     auto models = models_by_fold(run, choices, table, cohort, dataset);
-    for (auto& [fold, of_fold] : models) explain_fold(of_fold, fold, fold_of, dataset, all);
+    for (auto& [fold, of_fold] : models)
+      explain_fold(of_fold, fold, dataset, weights, pictures.wanted(), all);
   } catch (const c10::OutOfMemoryError&) {
     log_warning("there is not enough memory to show contributions in the report");
     return {};
   }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    report.exams.push_back(entry(all[i], table, row_of[i], cohort));
-    report.exams.back().pictures = pictures.of(all[i].exam);
+  for (std::size_t i = 0; i < all.exams.size(); ++i) {
+    report.exams.push_back(entry(all.exams[i], table, all.row[i], cohort));
+    report.exams.back().pictures = pictures.of(all.exams[i].exam);
+    report.exams.back().maps = std::move(all.maps[i]);
   }
-  if (!all.empty()) report.note = completeness_text(all);
+  if (all.exams.empty()) return report;
+  report.note = completeness_text(all.exams);
+  if (weights) report.maps = maps_text(all);
   return report;
 }
 

@@ -79,33 +79,43 @@ torch::Tensor LateBlocks::integrate(const Way& way, std::size_t points) const {
   return (sum.to(torch::kFloat64) * way.step.to(torch::kFloat64)).sum(2).squeeze(0);
 }
 
-PatchContributions LateBlocks::explain(const torch::Tensor& rows, const torch::Tensor& weights,
-                                       double tolerance) const {
+LateBlocks::Added LateBlocks::added_on(const Way& way, double tolerance) const {
+  double explained = 0;
+  {
+    const torch::NoGradGuard no_grad;
+    const torch::Tensor ends = number(torch::cat({way.base, way.base + way.step}), way.weights);
+    explained = (ends[1] - ends[0]).item<double>();
+  }
+  Added added;
+  for (std::size_t points = kFewestPoints;; points *= 2) {
+    added.tokens = integrate(way, points);
+    added.gap = std::abs(added.tokens.sum().item<double>() - explained);
+    if (added.gap <= tolerance || 2 * points > kMostPoints) return added;
+  }
+}
+
+std::vector<PatchContributions> LateBlocks::explain(const torch::Tensor& rows,
+                                                    std::span<const FrameNumber> numbers,
+                                                    const std::function<void()>& done) const {
   const std::int64_t n = rows.size(0), prefix = source_.architecture().prefix_tokens();
-  PatchContributions result{torch::zeros({n, grid_.rows, grid_.columns}, torch::kFloat64)};
+  std::vector<PatchContributions> results(numbers.size());
+  for (PatchContributions& result : results)
+    result.patches = torch::zeros({n, grid_.rows, grid_.columns}, torch::kFloat64);
   for (std::int64_t frame = 0; frame < n; ++frame) {
     const torch::Tensor tokens = entering(rows.slice(0, frame, frame + 1));
     torch::Tensor base = tokens.clone();
     torch::Tensor patches = base.narrow(1, prefix, grid_.patches());
     patches.copy_(patches.mean(1, true).expand_as(patches));
-    const Way way{base, tokens - base, weights[frame].to(device_, torch::kFloat32)};
-    double explained = 0;
-    {
-      const torch::NoGradGuard no_grad;
-      explained = (number(tokens, way.weights) - number(base, way.weights)).item<double>();
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const torch::Tensor weights = numbers[i].weights[frame].to(device_, torch::kFloat32);
+      const Added added = added_on({base, tokens - base, weights}, numbers[i].tolerance);
+      results[i].largest_gap = std::max(results[i].largest_gap, added.gap);
+      results[i].patches[frame].copy_(
+          added.tokens.narrow(0, prefix, grid_.patches()).view({grid_.rows, grid_.columns}));
+      done();
     }
-    torch::Tensor added;
-    double gap = 0;
-    for (std::size_t points = kFewestPoints;; points *= 2) {
-      added = integrate(way, points);
-      gap = std::abs(added.sum().item<double>() - explained);
-      if (gap <= tolerance || 2 * points > kMostPoints) break;
-    }
-    result.largest_gap = std::max(result.largest_gap, gap);
-    result.patches[frame].copy_(
-        added.narrow(0, prefix, grid_.patches()).view_as(result.patches[frame]));
   }
-  return result;
+  return results;
 }
 
 }  // namespace coldframe::temporal

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
 
 #include "common/torch/tensor.h"
 #include "extract/vit/positions.h"
@@ -11,6 +14,13 @@
 #include "train_temporal/tune/tuned_source.h"
 
 namespace coldframe::temporal {
+
+// A frame's number is the sum of its features with its row of `weights` [n, F]. Points are added
+// until no gap is larger than `tolerance`.
+struct FrameNumber {
+  torch::Tensor weights;
+  double tolerance = 0;
+};
 
 struct PatchContributions {
   torch::Tensor patches;   // [n, rows, columns] float64
@@ -25,16 +35,21 @@ class LateBlocks {
   std::int64_t block() const { return block_; }  // whose input is looked at, counted from 0
   const vit::Grid& grid() const { return grid_; }
 
-  // `rows`: n frames as the cut stores them. `weights` [n, F]: a frame's number is the sum of its
-  // features with these. `tolerance`: points are added until no gap is larger.
-  PatchContributions explain(const torch::Tensor& rows, const torch::Tensor& weights,
-                             double tolerance) const;
+  // `rows`: n frames as the cut stores them. `done` is called after each frame of each number.
+  std::vector<PatchContributions> explain(const torch::Tensor& rows,
+                                          std::span<const FrameNumber> numbers,
+                                          const std::function<void()>& done) const;
 
  private:
   struct Way;
+  struct Added {
+    torch::Tensor tokens;  // [N] float64, what each adds
+    double gap = 0;
+  };
   torch::Tensor entering(const torch::Tensor& row) const;
   torch::Tensor number(torch::Tensor tokens, const torch::Tensor& weights) const;
   torch::Tensor integrate(const Way& way, std::size_t points) const;
+  Added added_on(const Way& way, double tolerance) const;
 
   const tune::TunedSource& source_;
   torch::Device device_;

@@ -1,7 +1,10 @@
 """predict --maps equals captum's integrated gradients on timm's ViT and examples/temporal_model.py, adds up to --explain,
 and finds the patch that carries the label."""
+import base64
+import io
 import json
 import pathlib
+import re
 import sys
 
 import numpy as np
@@ -27,7 +30,7 @@ PIXELS = ["--image-size", SIDE, "--mean", 0.5, "--std", 0.5, "--pool", "mean"]
 def marked_exams(folder, count=48, seed=0):
     """Grey frames with a bright patch anywhere; where the label is 1, one patch of one frame is checked. Returns the
     manifest and that patch of each exam: (frame, row, column)."""
-    random, rows, marks = np.random.default_rng(seed), ["exam,path,patient,label"], {}
+    random, rows, marks = np.random.default_rng(seed), ["exam,path,patient,label,half"], {}
     checks = np.kron([[1, -1] * 4, [-1, 1] * 4] * 4, np.ones((2, 2)))
     folder.mkdir()
     for number in range(count):
@@ -41,7 +44,7 @@ def marked_exams(folder, count=48, seed=0):
         marks[f"exam-{number}"] = (slot, places[1] // GRID, places[1] % GRID)
         for t in range(FRAMES):
             Image.fromarray(np.repeat(pixels[t].clip(0, 255).astype(np.uint8)[..., None], 3, -1)).save(folder / f"{number}-{t}.png")
-            rows.append(f"exam-{number},{number}-{t}.png,patient-{number},{number % 2}")
+            rows.append(f"exam-{number},{number}-{t}.png,patient-{number},{number % 2},{number // 2 % 2}")
     (folder / "exams.csv").write_text("\n".join(rows) + "\n")
     return folder / "exams.csv", marks
 
@@ -155,6 +158,7 @@ def test_a_bundle_maps_raw_frames_alike(study):
     done = coldframe("predict", "--bundle", study["folder"] / "model.bundle", "--input", study["folder"] / "exams" / "exams.csv",
                      "--out", study["folder"] / "q.csv", "--maps", study["folder"] / "raw", "--device", "cpu", "--precision", "fp32")
     assert done.returncode == 0, done.stderr
+    assert "map: 144/144 frames" in done.stderr
     for number in (1, 6):
         one, _ = table(study, number)
         other, folder = table(study, number, "raw")
@@ -172,6 +176,83 @@ def test_tuned_models_map_through_their_own_vits(study, tmp_path):
     patches, folder = table({"folder": tmp_path}, 3)
     np.testing.assert_allclose(patches.groupby("frame").contribution.sum(), frames[frames.exam == "exam-3"].contribution, atol=1e-9)
     assert Image.open(folder / "002.png").size == (SIDE, SIDE)  # over white: the cut holds tokens
+
+
+def test_targets_have_maps_of_their_own(study, tmp_path):
+    words = ["--cache", study["cache"], "--out"]
+    done = coldframe("train", "--target", "label,half", *words, tmp_path / "run", *quick("--folds", 1, "--epochs", 10))
+    assert done.returncode == 0, done.stderr
+    done = coldframe("predict", "--run", tmp_path / "run", *words, tmp_path / "p.csv", "--weights", study["weights"],
+                     "--explain", tmp_path / "frames.csv", "--maps", tmp_path / "maps")
+    assert done.returncode == 0, done.stderr
+    frames = pd.read_csv(tmp_path / "frames.csv")
+    patches, folder = table({"folder": tmp_path}, 5)
+    sums = [patches[patches.target == name].groupby("frame").contribution.sum() for name in ("label", "half")]
+    for name, sum_of_patches in zip(("label", "half"), sums):
+        said = frames[(frames.exam == "exam-5") & (frames.target == name)].contribution
+        np.testing.assert_allclose(sum_of_patches, said, atol=1e-9)
+    assert abs(sums[0] - sums[1]).max() > 1e-4
+    assert (folder / "001.png").read_bytes() != (folder / "001-2.png").read_bytes()
+
+
+@pytest.mark.parametrize("over", ["white", "frames"])
+def test_a_report_maps_its_examples(study, tmp_path, over):
+    """The only model of a run maps an exam in the report as `predict --maps` does."""
+    exams, run, own = study["folder"] / "exams" / "exams.csv", tmp_path / "run", ["--weights", study["weights"]]
+    if over == "white":  # a tuned ViT, from tokens
+        cache = cut_cache(exams, study["weights"], tmp_path / "x.cache", LATE)
+        train(cache, run, "--tune", study["weights"], "--maps")
+    else:
+        cache = extract(exams, tmp_path / "x.cache", *own, *PIXELS, "--cut", 0, "--thumbnails", SIDE)
+        train(cache, run, "--maps", *own)
+    done = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "p.csv", "--maps", tmp_path / "maps",
+                     *(own if over == "frames" else []))
+    assert done.returncode == 0, done.stderr
+    report = (run / "report.html").read_text()
+    assert f"enter its block {LATE}" in report
+    drawn = re.findall(r'<p class="title">[^<]*exam-(\d+)</p>(.*?)<svg', report, re.S)
+    assert drawn
+    for number, strip in drawn:
+        pictures = [np.asarray(Image.open(io.BytesIO(base64.b64decode(png)))).astype(int)
+                    for png in re.findall(r"data:image/png;base64,([^\"]+)", strip)]
+        assert len(pictures) == FRAMES
+        patches, _ = table({"folder": tmp_path}, number)
+        patches = patches[patches.row.notna()]
+        place = patches.contribution.abs().idxmax()
+        top = patches.loc[place]
+        side = len(pictures[0]) // GRID
+        y, x = (int(side * (at + .5)) for at in (top.row, top.column))
+        red, _, blue = pictures[int(top.frame)][y, x]
+        assert (red - blue) * np.sign(top.contribution) > 40
+    assert (max(each.min(-1).max() for each in pictures) > 240) == (over == "white")
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--maps"], "needs the weights"),
+    (["--weights", "w"], "is for --maps"),
+    (["--maps", "--weights", "OTHER"], "SHA-256"),
+    (["--maps", "--weights", "VIT", "--model", "clock"], "see no frames"),
+])
+def test_a_report_without_maps_is_refused_before_it_is_trained(study, tmp_path, words, said):
+    other = tiny_vit(tmp_path / "other.safetensors", seed=2)
+    words = [w.replace("OTHER", str(other)).replace("VIT", str(study["weights"])) for w in words]
+    done = coldframe("train", "--cache", study["cache"], "--target", "label", "--out", tmp_path / "run", *quick("--folds", 2, *words))
+    assert done.returncode in (2, 3) and said in done.stderr and "epoch" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_exams_are_not_extracted_where_nothing_can_be_mapped(study, tmp_path):
+    done = coldframe("train", "--cache", study["cache"], "--target", "label", "--out", tmp_path / "run", "--model", "clock",
+                     *quick("--folds", 2))
+    assert done.returncode == 0, done.stderr
+    done = coldframe("bundle", "make", tmp_path / "run", "--weights", study["weights"], "--out", tmp_path / "model.bundle")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "empty").mkdir()
+    words = ["predict", "--bundle", tmp_path / "model.bundle", "--input", tmp_path / "empty", "--out", tmp_path / "p.csv"]
+    done = coldframe(*words, "--maps", tmp_path / "maps")
+    assert done.returncode == 2 and "see no frames" in done.stderr
+    done = coldframe(*words)
+    assert done.returncode != 0 and "see no frames" not in done.stderr, "the input itself is refused, later"
 
 
 @pytest.mark.parametrize("words, said", [

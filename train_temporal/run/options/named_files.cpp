@@ -24,6 +24,7 @@ void check_named_files(const TrainOptions& options) {
                                     {"--splits", options.splits},
                                     {"--against", options.against},
                                     {"--tune", options.tune.weights},
+                                    {"--weights", options.weights},
                                     {"--from", options.tune.from}};
   add_caches(options.data, inputs);
   check_outputs(

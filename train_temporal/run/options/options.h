@@ -72,6 +72,8 @@ struct TrainOptions : ModelChoice {
   GivenOptions given;      // by name; what is given is not searched
 
   Questions questions;
+  bool maps = false;              // of patches, in the report's example exams
+  std::filesystem::path weights;  // of the ViT that made the cache, for `maps`
   std::filesystem::path against;  // a finished run to compare with; empty: none
   std::size_t resamples = 2000;
   std::string device = "cpu";

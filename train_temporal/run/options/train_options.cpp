@@ -116,6 +116,8 @@ void resolve(const OptionRows& rows, TrainOptions& options) {
   resolve_compare(options);
   resolve_covariates(options);
   rows.check_companions();
+  if (!options.maps) rows.refuse({"weights"}, "is for --maps");
+  if (options.tune.asked()) rows.refuse({"weights"}, "is for --maps of a ViT that is not tuned");
   check_shared(options);
   check_questions(options.questions);
   check_splits(options);

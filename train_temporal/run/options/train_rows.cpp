@@ -278,6 +278,12 @@ void add_train(OptionRows& rows, TrainOptions& options) {
   add_tune(rows, options);
   rows.group("Report");
   add_questions(rows, options.questions);
+  rows.toggle("maps", options.maps,
+              "show in the report's example exams what each patch of a frame adds, as predict "
+              "--maps does; of a cache with --cut");
+  rows.text("weights", options.weights, "PATH",
+            "for --maps without --tune: the ViT's, as extract --weights took them")
+      .local();
   rows.text("against", options.against, "RUN",
             "compare with this finished run, paired, on the exams that both hold out: "
             "against.html, and `against` in summary.json")
