@@ -30,7 +30,7 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
   chosen.features = options.features;
   chosen.image_size = options.image_size.height;
   if (precision != Precision::kFp32) {
-    chosen.attentions = {cudnn_attention};
+    chosen.attention = cudnn_attention;
     // Only where a check follows, which can take it back.
     chosen.gelu_in_product = options.check.images.defined();
     // Later sums may exceed float16's range where the checked ones do not.

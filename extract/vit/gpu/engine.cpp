@@ -71,18 +71,23 @@ void Engine::release_memory() {
 
 void Engine::expect(std::int64_t batch) {
   if (batch == expected_) return;
+  set_expected(batch);
+  if (batch > 0 && options_.attention) choose_attention();
+}
+
+// The recording and the attention are those of the batch that is expected.
+void Engine::set_expected(std::int64_t batch) {
   recording_.clear();
+  operations_.set_attention(nullptr);
   expected_ = batch;
-  if (batch > 0) choose_attention();
 }
 
 bool Engine::compute_exactly() {
   EngineOptions exact = options_;
   exact.residual = torch::kFloat;
   exact.gelu_in_product = false;
-  exact.attentions.clear();
-  if (exact.residual == options_.residual && !options_.gelu_in_product &&
-      options_.attentions.empty())
+  exact.attention = nullptr;
+  if (exact.residual == options_.residual && !options_.gelu_in_product && !options_.attention)
     return false;
   release_memory();
   options_ = exact;
@@ -92,10 +97,11 @@ bool Engine::compute_exactly() {
 
 // The limit is that of frames, which the patch kernel counts in pixels, and of the largest tensors.
 std::int64_t Engine::most_images() const {
-  const Architecture& shape = weights_.model->architecture;
   const std::int64_t size = options_.image_size, patches = weights_.model->grid.patches();
-  const std::int64_t columns =
-      std::max(3 * shape.width, (shape.gated_mlp ? 2 : 1) * shape.mlp_hidden);
+  std::int64_t columns = weights_.start.size(1);
+  for (const auto& module : weights_.model->modules())
+    if (const auto* const linear = module->as<LinearImpl>())
+      columns = std::max(columns, linear->weight.size(0));
   return INT32_MAX / std::max({3 * size * size, patches * weights_.patch_embed.size(1),
                                weights_.start.size(0) * columns});
 }
@@ -109,8 +115,7 @@ auto Engine::within_memory(const Work& work) {
   } catch (const c10::Error& error) {
     if (!is_out_of_memory(error)) throw;
     release_memory();
-    recording_.clear();
-    expected_ = 0;  // it was too large
+    set_expected(0);  // it was too large
     throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, error.what_without_backtrace());
   }
 }
@@ -140,7 +145,7 @@ void Engine::compute(std::int64_t batch) {
 std::vector<LayerCost> Engine::measure_layers(std::int64_t batch) {
   return within_memory([&] {
     reserve(batch);
-    LayerClock clock(options_.device);
+    LayerClock clock(options_);
     operations_.set_clock(&clock);
     try {
       compute(batch);
@@ -158,7 +163,7 @@ double Engine::seconds_by(Attention attention) {
   constexpr int kPasses = 3;
   operations_.set_attention(attention);
   compute(expected_);
-  LayerClock clock(options_.device);
+  LayerClock clock(options_);
   for (int i = 0; i < kPasses; ++i) compute(expected_);
   clock.mark("passes", 0, 0);
   return clock.read().front().seconds / kPasses;
@@ -167,21 +172,21 @@ double Engine::seconds_by(Attention attention) {
 // On Hopper cuDNN's attention takes half of flash attention's time or less, on older devices more;
 // it builds a plan for every shape, so that it is worth while once the shape stays.
 void Engine::choose_attention() {
-  if (options_.attentions.empty()) return;
-  Attention best = nullptr;
   within_memory([&] {
     reserve(expected_);
-    double least = seconds_by(nullptr);
-    for (const Attention other : options_.attentions) try {
-        const double seconds = seconds_by(other);
-        log_info(concat("attention: ", fixed(1e3 * seconds, 2), " ms a batch beside ",
-                        fixed(1e3 * least, 2), " ms"));
-        if (seconds < least) best = other, least = seconds;
-      } catch (const std::exception& error) {
-        if (is_out_of_memory(error)) throw;
-        log_info(concat("attention left out: ", first_line(error)));
-      }
-    operations_.set_attention(best);
+    const double own = seconds_by(nullptr);
+    try {
+      const double others = seconds_by(options_.attention);
+      const char* const taken = others < own ? "cuDNN's" : "LibTorch's choice";
+      log_info(concat("a batch of ", expected_, " takes ", fixed(1e3 * others, 2),
+                      " ms with cuDNN's attention and ", fixed(1e3 * own, 2),
+                      " ms with LibTorch's choice: ", taken, " is taken"));
+      if (others >= own) operations_.set_attention(nullptr);
+    } catch (const std::exception& error) {
+      operations_.set_attention(nullptr);
+      if (is_out_of_memory(error)) throw;
+      log_info(concat("cuDNN's attention is left out: ", first_line(error)));
+    }
   });
 }
 

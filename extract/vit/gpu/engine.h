@@ -62,6 +62,7 @@ class Engine {
   auto within_memory(const Work& work);
   void reserve(std::int64_t batch);
   void compute(std::int64_t batch);
+  void set_expected(std::int64_t batch);
   void choose_attention();
   double seconds_by(Attention attention);
 

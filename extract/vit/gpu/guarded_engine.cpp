@@ -43,21 +43,23 @@ void GuardedEngine::expect(std::int64_t batch) {
     return torch::Tensor();
   });
   check();
-  check();
 }
 
 void GuardedEngine::check() {
   if (!exact_.defined()) return;
-  const torch::Tensor found = guarded(
-      [&] { return engine_->forward_frames(frames_, levels_).to(torch::kCPU, torch::kFloat32); });
-  if (!found.defined()) return;
-  const torch::Tensor features = found.narrow(1, 0, exact_.size(1));
-  const double cosine = at::cosine_similarity(features, exact_).min().item<double>();
-  if (cosine >= kLeastCosine) return;  // not so for NaN
-  if (engine_->compute_exactly()) return check();
-  strays_ = true;
-  failure_ = strays_by(cosine, engine_->device());
-  release_memory();
+  const int passes = engine_->expected() > 0 ? 2 : 1;  // the second one is replayed
+  for (int pass = 0; pass < passes; ++pass) {
+    const torch::Tensor found = guarded(
+        [&] { return engine_->forward_frames(frames_, levels_).to(torch::kCPU, torch::kFloat32); });
+    if (!found.defined()) return;
+    const torch::Tensor features = found.narrow(1, 0, exact_.size(1));
+    const double cosine = at::cosine_similarity(features, exact_).min().item<double>();
+    if (cosine >= kLeastCosine) continue;            // not so for NaN
+    if (engine_->compute_exactly()) return check();  // from the first pass on
+    strays_ = true;
+    failure_ = strays_by(cosine, engine_->device());
+    return release_memory();
+  }
 }
 
 }  // namespace coldframe::vit::gpu

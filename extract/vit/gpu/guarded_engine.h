@@ -22,11 +22,11 @@ class GuardedEngine {
   torch::Tensor forward_frames(const torch::Tensor& frames, const torch::Tensor& levels);
   torch::Tensor forward_images(const torch::Tensor& images);
 
-  // Compares as the job computes: frames, and of those `batch` rows that it expects from now on
-  // (Engine::expect), once launched and once replayed from its recording. An engine that strays
-  // computes exactly first (Engine::compute_exactly).
+  // Compares as the job computes: with `batch` rows, which it expects from now on (Engine::expect),
+  // once launched and once replayed from its recording. An engine that strays computes exactly
+  // first (Engine::compute_exactly), and both are compared again.
   void expect(std::int64_t batch);
-  void check();  // of a pass over the check's frames alone
+  void check();  // where none is expected yet, by one pass over the check's frames alone
 
   // Why the engine computes no more: what it threw, or how far it strays; "" while it does. Errors
   // of CUDA that outlast the call come again, whatever computes next.

@@ -6,21 +6,21 @@
 
 namespace coldframe::vit::gpu {
 
-LayerClock::LayerClock(const torch::Device& device) : device_(device) {
+LayerClock::LayerClock(const EngineOptions& options) : options_(options) {
   moments_.push_back(now());
 }
 
 // Events of this flag keep times (c10/cuda/impl/CUDAGuardImpl.h: cudaEventDefault).
 LayerClock::Moment LayerClock::now() const {
-  Moment moment{c10::Event(device_.type(), c10::EventFlag::BACKEND_DEFAULT),
-                std::chrono::steady_clock::now()};
-  if (!device_.is_cpu())
-    moment.event.record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
+  const torch::Device& device = options_.device;
+  Moment moment{c10::Event(device.type(), c10::EventFlag::BACKEND_DEFAULT), options_.cpu_time()};
+  if (!device.is_cpu())
+    moment.event.record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
   return moment;
 }
 
 double LayerClock::seconds(const Moment& from, const Moment& to) const {
-  if (device_.is_cpu()) return std::chrono::duration<double>(to.time - from.time).count();
+  if (options_.device.is_cpu()) return std::chrono::duration<double>(to.time - from.time).count();
   return from.event.elapsedTime(to.event) / 1000;
 }
 
@@ -30,7 +30,7 @@ void LayerClock::mark(const std::string& layer, double operations, double bytes)
 }
 
 std::vector<LayerCost> LayerClock::read() const {
-  if (!device_.is_cpu()) moments_.back().event.synchronize();
+  if (!options_.device.is_cpu()) moments_.back().event.synchronize();
   std::vector<LayerCost> layers;
   for (std::size_t i = 0; i < marks_.size(); ++i) {
     auto layer = std::ranges::find(layers, marks_[i].layer, &LayerCost::layer);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/torch/tensor.h"
+#include "extract/vit/gpu/options.h"
 
 namespace coldframe::vit::gpu {
 
@@ -21,7 +21,7 @@ struct LayerCost {
 
 class LayerClock {
  public:
-  explicit LayerClock(const torch::Device& device);
+  explicit LayerClock(const EngineOptions& options);
 
   // Counts all that was launched since the last mark, on the current stream, as this layer.
   void mark(const std::string& layer, double operations, double bytes);
@@ -30,7 +30,7 @@ class LayerClock {
   std::vector<LayerCost> read() const;
 
  private:
-  // A moment of the device's time; on a CPU, which computes as it is called, of the clock's.
+  // A moment of the device's time; of a CPU, which computes as it is called, of cpu_time's.
   struct Moment {
     c10::Event event;
     std::chrono::steady_clock::time_point time;
@@ -38,7 +38,7 @@ class LayerClock {
   Moment now() const;
   double seconds(const Moment& from, const Moment& to) const;
 
-  torch::Device device_;
+  const EngineOptions& options_;
   std::vector<Moment> moments_;   // the start, then one behind each of
   std::vector<LayerCost> marks_;  // these, whose seconds are not known yet
 };

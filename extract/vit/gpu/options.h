@@ -1,7 +1,7 @@
 // How the GPU engine computes.
 #pragma once
 
-#include <vector>
+#include <chrono>
 
 #include "common/torch/tensor.h"
 #include "extract/vit/pooling.h"
@@ -23,9 +23,10 @@ struct EngineOptions {
   // GELU at the end of fc1's product, by tanh whatever the model says, as cuBLAS has it: what fc1
   // gives is neither written nor read once more.
   bool gelu_in_product = false;
-  std::vector<Attention> attentions{};  // beside LibTorch's own choice; the quickest stays
+  Attention attention = nullptr;  // beside LibTorch's own choice; the quicker one stays
   FeatureOptions features{};
   std::int64_t image_size = 224;
+  std::chrono::steady_clock::time_point (*cpu_time)() = std::chrono::steady_clock::now;
 };
 
 }  // namespace coldframe::vit::gpu

@@ -54,7 +54,7 @@ Setup read_setup(const std::vector<std::string>& words) {
   setup.options.device = resolve_device(words[6]);
   setup.options.type = scalar_type(parse_precision(words[5], setup.options.device));
   if (setup.options.device.is_cuda() && setup.options.type != torch::kFloat)
-    setup.options.attentions = {cudnn_attention};
+    setup.options.attention = cudnn_attention;
   for (std::size_t i = 7; i < words.size(); ++i) {
     const std::size_t equals = words[i].find('=');
     const std::string key = words[i].substr(0, equals), value = words[i].substr(equals + 1);

@@ -13,6 +13,7 @@
 #include "extract/cuda/library.h"
 #include "extract/cuda/twin.h"
 #include "tests/extract/vit/engine_models.h"
+#include "tests/extract/vit/gpu/fake_attention.h"
 #include "tests/extract/vit/gpu/fake_graph.h"
 #include "tests/support/gpu_test.h"
 
@@ -119,12 +120,16 @@ TEST(GpuEngine, ComputesExactlyOnceThatIsAskedFor) {
   options.type = options.residual = torch::kBFloat16;
   options.gelu_in_product = true;
   Engine rounded(*model, options, cuda::twin_kernels(), {});
-  const torch::Tensor found = rounded.forward_frames(input.frames, input.levels);
+  const torch::Tensor found = rounded.forward_frames(input.frames, input.levels).clone();
   EXPECT_GE(at::cosine_similarity(found, expected).min().item<double>(), 0.999);
-  const torch::Tensor quick = found.clone();
+  options.residual = torch::kFloat;
+  options.gelu_in_product = false;
+  Engine exact(*model, options, cuda::twin_kernels(), {});
+  const torch::Tensor wanted = exact.forward_frames(input.frames, input.levels);
+  EXPECT_FALSE(found.equal(wanted));
   EXPECT_TRUE(rounded.compute_exactly());
   EXPECT_FALSE(rounded.compute_exactly());
-  EXPECT_FALSE(rounded.forward_frames(input.frames, input.levels).equal(quick));
+  EXPECT_TRUE(rounded.forward_frames(input.frames, input.levels).equal(wanted));
 }
 
 // The products' operations of a plain ViT are those that its shapes give, whatever it computes.
@@ -195,29 +200,51 @@ TEST(GpuEngine, ReplaysWhatItRecordedOnNewFrames) {
   EXPECT_EQ(log.alive, 0);
 }
 
-TEST(GpuEngine, TriesOtherAttentionsOnceTheBatchIsKnown) {
+TEST(GpuEngine, TakesTheQuickerAttentionOnceTheBatchIsKnown) {
   const torch::InferenceMode guard;
   const SmallModel one = plain_models()[4];
   VisionTransformer model = one.make();
-  static int calls;
-  calls = 0;
-  EngineOptions options = options_for(one, Pooling::kMean, torch::kFloat);
-  options.attentions = {[](const auto& q, const auto& k, const auto& v) {
-                          ++calls;
-                          return at::scaled_dot_product_attention(q, k, v);
-                        },
-                        [](const auto&, const auto&, const auto&) -> torch::Tensor {
-                          TORCH_CHECK(false, "no plan for this shape");
-                        }};
-  Engine engine(*model, options, cuda::twin_kernels(), {});
   const Input input = make_input(3, one.image_size);
-  const torch::Tensor expected =
-      model->forward_head(model->forward_features(input.images), Pooling::kMean);
-  expect_equal(engine.forward_frames(input.frames, input.levels), expected, torch::kFloat);
-  EXPECT_EQ(calls, 0);
-  engine.expect(3);
-  EXPECT_GT(calls, 0);
-  expect_equal(engine.forward_frames(input.frames, input.levels), expected, torch::kFloat);
+  using Does = FakeAttention::Does;
+  struct Case {
+    Does does;
+    int seconds;
+    bool taken;
+  };
+  for (const Case& at :
+       {Case{Does::kRight, 1, true}, {Does::kRight, 3, false}, {Does::kThrows, 1, false}}) {
+    EngineOptions options = options_for(one, Pooling::kMean, torch::kFloat);
+    FakeAttention::use(options, at.does, at.seconds);
+    Engine engine(*model, options, cuda::twin_kernels(), {});
+    const auto calls_of_a_pass = [&] {
+      FakeAttention::calls = 0;
+      expect_equal(engine.forward_frames(input.frames, input.levels),
+                   model->forward_head(model->forward_features(input.images), Pooling::kMean),
+                   torch::kFloat);
+      return FakeAttention::calls;
+    };
+    EXPECT_EQ(calls_of_a_pass(), 0);
+    engine.expect(3);
+    EXPECT_GT(FakeAttention::calls, 0);
+    EXPECT_EQ(calls_of_a_pass(), at.taken ? 1 : 0);
+    engine.expect(0);
+    EXPECT_EQ(calls_of_a_pass(), 0);
+  }
+}
+
+TEST(GpuEngine, ForgetsTheAttentionOfABatchThatWasTooLarge) {
+  const torch::InferenceMode guard;
+  const SmallModel one = plain_models()[4];
+  VisionTransformer model = one.make();
+  EngineOptions options = options_for(one, Pooling::kMean, torch::kFloat);
+  FakeAttention::use(options, FakeAttention::Does::kFindsNoMemory);
+  Engine engine(*model, options, cuda::twin_kernels(), {});
+  EXPECT_THROW(engine.expect(3), c10::OutOfMemoryError);
+  EXPECT_EQ(engine.expected(), 0);
+  FakeAttention::calls = 0;
+  const Input input = make_input(3, one.image_size);
+  engine.forward_frames(input.frames, input.levels);
+  EXPECT_EQ(FakeAttention::calls, 0);
 }
 
 // Several layers, a projection and what is kept, as LibTorch's operators have them.
@@ -295,13 +322,17 @@ TEST(GpuEngine, TellsWantOfMemoryFromOtherErrors) {
 }
 
 TEST(GpuEngine, LimitsItsBatchTo32BitIndices) {
-  const SmallModel one = plain_models()[0];
-  VisionTransformer model = one.make();
-  const Engine engine(*model, options_for(one, Pooling::kCls, torch::kFloat), cuda::twin_kernels(),
-                      {});
-  const std::int64_t most = engine.most_images(), frame = 224 * 224 * 3;
-  EXPECT_LE(most * frame, INT32_MAX);
-  EXPECT_GT((most + 1) * frame, INT32_MAX);
+  const auto expect_most = [](const SmallModel& one, std::int64_t numbers) {
+    VisionTransformer model = one.make();
+    const Engine engine(*model, options_for(one, Pooling::kCls, torch::kFloat),
+                        cuda::twin_kernels(), {});
+    EXPECT_EQ(engine.most_images(), INT32_MAX / numbers) << one.name;
+  };
+  expect_most(plain_models()[0], 224 * 224 * 3);
+  // One product gives the perceptron's hidden layer, queries, keys and values of all tokens.
+  Architecture both = shape(64, 2, 4, 4);
+  both.block = BlockKind::kParallelScaling;
+  expect_most({"parallel_scaling", both, 16}, 17 * (256 + 3 * 64));
 }
 
 TEST(GpuEngine, SaysWhatItCannotCompute) {

@@ -6,6 +6,7 @@
 #include "common/cli/log.h"
 #include "extract/cuda/twin.h"
 #include "tests/extract/vit/engine_models.h"
+#include "tests/extract/vit/gpu/fake_attention.h"
 #include "tests/extract/vit/gpu/fake_graph.h"
 
 namespace coldframe::vit::gpu {
@@ -108,15 +109,24 @@ TEST_F(GuardedEngineTest, ComputesExactlyBeforeItGivesWay) {
   EXPECT_GE(at::cosine_similarity(forward(engine), exact_).min().item<double>(), 0.999);
 }
 
-// Whether or not it is the quicker one.
+// What replaces it is compared launched and replayed, too.
 TEST_F(GuardedEngineTest, DoesWithoutAnAttentionThatStrays) {
-  options_.attentions = {[](const torch::Tensor& q, const torch::Tensor&, const torch::Tensor&) {
-    return torch::zeros_like(q);
-  }};
+  FakeAttention::use(options_, FakeAttention::Does::kStrays);
   GuardedEngine engine = make();
   engine.expect(3);
   EXPECT_EQ(engine.failure(), "");
+  EXPECT_EQ(log_.replays, 1);
+  FakeAttention::calls = 0;
   EXPECT_LE((forward(engine) - exact_).abs().max().item<double>(), 5e-5);
+  EXPECT_EQ(FakeAttention::calls, 0);
+}
+
+TEST_F(GuardedEngineTest, IsComparedFromTheRecordingOfWhatReplacesAnAttention) {
+  FakeAttention::use(options_, FakeAttention::Does::kStrays);
+  log_.before_replay = [] { fault = Fault::kStrays; };
+  GuardedEngine engine = make();
+  engine.expect(3);
+  EXPECT_TRUE(engine.strays());
 }
 
 TEST_F(GuardedEngineTest, LeavesAWantOfMemoryToTheCaller) {
