@@ -21,7 +21,7 @@ class FollowedFile final : public ByteSource {
   std::uint64_t size() const override { return file_.size(); }
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes) const override {
     const std::size_t count = file_.read_some(offset, bytes);
-    digest_.follow(file_, offset, bytes.first(count));
+    digest_.follow(file_.path(), file_, offset, bytes.first(count));
     return count;
   }
 
@@ -45,8 +45,9 @@ std::shared_ptr<const ByteSource> SourceFile::open() const {
 
 std::string_view SourceFile::head() const {
   if (head_.empty()) {
-    head_.resize(kSharedHeadBytes);
-    head_.resize(open()->read_some(0, std::as_writable_bytes(std::span(head_))));
+    std::string bytes(kSharedHeadBytes, '\0');
+    bytes.resize(open()->read_some(0, std::as_writable_bytes(std::span(bytes))));
+    head_ = std::move(bytes);
   }
   return head_;
 }

@@ -1,4 +1,4 @@
-// Still images, JPEG, PNG, WebP and Netpbm, animated WebP, and NumPy arrays.
+// Still images, animated WebP, and NumPy arrays.
 #include <zlib.h>
 
 #include <cstring>

@@ -18,6 +18,7 @@ from PIL import Image
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
 sys.path[:0] = [str(ROOT / "tests/extract/frames"), str(ROOT / "tests/extract/frames/dicom")]
+import bitmaps  # noqa: E402
 import test_dicom  # noqa: E402
 import test_dicom_codecs  # noqa: E402
 
@@ -142,6 +143,8 @@ def make_image(folder):
     (folder / "text.ppm").write_text("P3 # two\n2 1 9\n1 2 3 4 5 9\n")
     (folder / "deep.pgm").write_bytes(b"P5 3 1 4095\n" + bytes([0, 1, 2, 3, 15, 255]))
     others = [Image.fromarray(picture(17, 19, 3)) for _ in range(2)]
+    for name, content in bitmaps.variants(still).items():
+        (folder / f"{name}.bmp").write_bytes(content)
     still.save(folder / "moving.webp", save_all=True, append_images=others, duration=40)
 
 

@@ -41,9 +41,9 @@ void SourceDigest::turn_to(const std::filesystem::path& path) {
   while (index < files_.size() && at_ < index) complete();
 }
 
-void SourceDigest::begin(const InputFile& file) {
+void SourceDigest::begin(const ByteSource& file) {
   if (begun_ && file.size() != size_)
-    throw DataError(concat("'", file.path().string(), "' changed while it was read"));
+    throw DataError(concat("'", files_[at_].string(), "' changed while it was read"));
   if (begun_) return;
   begun_ = true;
   before_ = digest_;
@@ -56,7 +56,7 @@ void SourceDigest::add(std::span<const std::byte> bytes) {
   done_ += bytes.size();
 }
 
-void SourceDigest::read_until(const InputFile& file, std::uint64_t end) {
+void SourceDigest::read_until(const ByteSource& file, std::uint64_t end) {
   std::vector<std::byte> block(std::min(end - done_, kDigestBlockBytes));
   while (done_ < end) {
     const std::size_t wanted = std::min<std::uint64_t>(block.size(), end - done_);
@@ -66,16 +66,20 @@ void SourceDigest::read_until(const InputFile& file, std::uint64_t end) {
   }
 }
 
-void SourceDigest::follow(const InputFile& file, std::uint64_t offset,
-                          std::span<const std::byte> bytes) {
-  if (at_ == files_.size() || file.path() != files_[at_]) return;
+void SourceDigest::follow(const std::filesystem::path& path, const ByteSource& file,
+                          std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (at_ == files_.size() || path != files_[at_]) return;
   const std::uint64_t end = offset + bytes.size();
   if (end <= done_) return;
   // A short gap is read here, such as a header that was read before the file's turn. A gap longer
   // than `bytes` waits for complete(): readers look at places far apart.
   if (offset > done_ && offset - done_ > bytes.size()) return;
   begin(file);
-  if (offset > done_) read_until(file, offset);
+  try {
+    read_until(file, std::max(offset, done_));
+  } catch (const DataError&) {
+    return;  // complete() tries again, and tells why: the reader has what it asked for
+  }
   if (offset <= done_) add(bytes.subspan(done_ - offset));
   if (done_ == size_) next();
 }

@@ -32,14 +32,16 @@ class SourceDigest {
 
   // The next file to be read; those before it are completed.
   void turn_to(const std::filesystem::path& path);
-  void follow(const InputFile& file, std::uint64_t offset, std::span<const std::byte> bytes);
+  // `bytes` were read from `offset` of the file. DataError where it is not as long as before.
+  void follow(const std::filesystem::path& path, const ByteSource& file, std::uint64_t offset,
+              std::span<const std::byte> bytes);
   // Completes all. DataError where one of `were_read` can no longer be read.
   std::string finish(const std::set<std::filesystem::path>& were_read = {});
 
  private:
-  void begin(const InputFile& file);
+  void begin(const ByteSource& file);
   void add(std::span<const std::byte> bytes);
-  void read_until(const InputFile& file, std::uint64_t end);
+  void read_until(const ByteSource& file, std::uint64_t end);
   void complete();
   void next() { ++at_, begun_ = false, size_ = done_ = 0; }
 

@@ -53,7 +53,10 @@ class NiftiSource : public FileSource {
       : FileSource("volume", file), voxels_(file), options_(options) {
     guarded([&] {
       header_ = parse_nifti_header(read_header_bytes(*open()));
-      if (header_.is_pair) voxels_ = file.beside(voxels_of(file.path()));
+      if (header_.is_pair) {
+        voxels_ = file.beside(voxels_of(file.path()));
+        name_ += concat(" with '", voxels_.path().string(), "'");
+      }
       geometry_.emplace(header_, options.axis);
       check_size();
       choose_slices();

@@ -111,6 +111,43 @@ TEST(SourceDigest, CountsAFileThatGoesWhileItIsReadAsOneThatIsGone) {
   EXPECT_EQ(digest.finish(), SourceDigest(files.exam, {first}, Lack::kUnreadable).finish());
 }
 
+// Its first half cannot be read at times.
+class HalfLost : public MemoryBytes {
+ public:
+  using MemoryBytes::MemoryBytes;
+  std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes) const override {
+    if (lost && offset < size() / 2) throw DataError("an input or output error");
+    return MemoryBytes::read_some(offset, bytes);
+  }
+  bool lost = true;
+};
+
+// The reader that is followed has what it asked for; who completes the digest asks again.
+TEST(SourceDigest, LeavesAGapThatCannotBeReadForLater) {
+  DigestedFiles files;
+  const std::filesystem::path third = files.exam.items[2].path;
+  const std::string whole = source_digest(files.exam);
+  SourceDigest digest(files.exam);
+  digest.turn_to(third);
+  HalfLost bytes("short");
+  const auto follow_the_end = [&] {
+    digest.follow(third, bytes, 2, std::as_bytes(std::span(std::string_view("ort"))));
+  };
+  EXPECT_NO_THROW(follow_the_end());
+  bytes.lost = false;
+  follow_the_end();
+  std::filesystem::remove(third);
+  EXPECT_EQ(digest.finish(), whole);
+}
+
+TEST(SourceFile, ReadsItsHeadAgainAfterAFault) {
+  const TemporaryFolder folder;
+  const SourceFile file(folder / "late");
+  EXPECT_THROW(file.head(), DataError);
+  folder.write("late", "there");
+  EXPECT_EQ(file.head(), "there");
+}
+
 TEST(SourceFile, IsOpenedOnceForAllWhoHoldIt) {
   DigestedFiles files;
   const SourceFile file(files.exam.items[2].path), copy = file;

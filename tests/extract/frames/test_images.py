@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
+import bitmaps
 from frames_helper import read, run, sha256, write_manifest
 
 RNG = np.random.default_rng(7)
@@ -137,6 +138,26 @@ def test_ycck_jpeg_equals_pillows(tmp_path):
     with Image.open(tmp_path / "ycck.jpg") as image:
         assert image.mode == "CMYK" and image.info["adobe_transform"] == 2
         assert exam["slots"][0]["sha256"] == sha256(np.asarray(image.convert("RGB")))
+
+
+def test_bitmaps_equal_pillows(tmp_path):
+    made = bitmaps.variants(photo(33, 17))
+    for name, content in made.items():
+        (tmp_path / f"{name}.bmp").write_bytes(content)
+    exams = read(write_manifest(tmp_path, [{"exam": name, "path": f"{name}.bmp"} for name in made]))
+    for name in made:
+        assert exams[name]["slots"][0]["sha256"] == sha256(np.asarray(Image.open(tmp_path / f"{name}.bmp").convert("RGB"))), name
+
+
+@pytest.mark.parametrize("name, changes, reason", [
+    ("bits", {"bits": 16}, "of 16 bits and compression 0, which is not read"),
+    ("masks", {"bits": 32, "compression": 3, "behind": bitmaps.MASKS[::-1]}, "of 32 bits and compression 3, which is not read"),
+    ("runs", {"bits": 8, "compression": 1}, "of 8 bits and compression 1, which is not read"),
+    ("index", {"bits": 4, "colours": 3, "palette": bytes(12)}, "a pixel has colour 7 of 3")])
+def test_other_bitmaps_are_refused(tmp_path, name, changes, reason):
+    (tmp_path / "a.bmp").write_bytes(bitmaps.bitmap(**{"width": 4, "height": 2, "pixels": b"\x70" * 64} | changes))
+    (exam,) = read(write_manifest(tmp_path, [{"exam": name, "path": "a.bmp"}])).values()
+    assert reason in exam["error"]
 
 
 def test_varieties_that_would_not_equal_pillows_are_refused(tmp_path):

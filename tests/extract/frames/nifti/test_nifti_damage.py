@@ -61,6 +61,13 @@ def test_bad_headers_are_refused_with_their_reason(tmp_path):
         assert "error" in exams[f"{name}_gz"]
 
 
+def test_of_a_pair_both_files_are_named(tmp_path):
+    nib.save(nib.Nifti1Pair(np.zeros((4, 5, 6), "i2"), np.eye(4)), tmp_path / "pair.img")
+    (tmp_path / "pair.img").write_bytes(b"short")
+    error = read(tmp_path)["pair"]["error"]
+    assert "pair.hdr' with '" in error and "pair.img': it is truncated" in error
+
+
 def test_options_that_the_volume_cannot_meet(tmp_path):
     (tmp_path / "good.nii").write_bytes(header())
     for slices in ("6:-1:1", "0:7:1", "3:3:1", "0:-1:0"):
