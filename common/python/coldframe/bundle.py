@@ -12,10 +12,8 @@ from typing import Any
 
 import pandas as pd
 
-from coldframe.programs import Option, run
+from coldframe.programs import Option, Place, run
 from coldframe.tables import read_csv, write_csv
-
-Place = str | os.PathLike[str]
 
 
 class Bundle:
@@ -36,13 +34,7 @@ class Bundle:
 
         UsageError or JobError with the program's message.
         """
-        run(
-            "bundle",
-            "make",
-            getattr(study, "path", study),
-            options={"out": os.fspath(out), **options},
-            progress=progress,
-        )
+        run("bundle", "make", getattr(study, "path", study), options={"out": out, **options}, progress=progress)
         return cls(out)
 
     @cached_property

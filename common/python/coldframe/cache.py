@@ -15,10 +15,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from coldframe.programs import Place
+
 Exam = str | int  #: an exam's id, or its row in Cache.exams
 
 
-def open(path: str | os.PathLike[str]) -> Cache:
+def open(path: Place) -> Cache:
     """Opens a cache: a folder of shards, or one .h5 file. FileNotFoundError, ValueError as Cache()."""
     return Cache(path)
 
@@ -27,9 +29,10 @@ class Cache:
     """The valid revision of every exam of a cache.
 
     Files are opened when they are first read, once in each process: a Cache may be given to the workers of a DataLoader.
+    What takes an exam or a view has the errors of row(), and KeyError for a view that is not there.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: Place) -> None:
         """FileNotFoundError where there is none; ValueError for files of another format, or of different recipes."""
         self.path = Path(path)  #: as it was given
         self._files = _shard_files(self.path)

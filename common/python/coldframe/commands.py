@@ -13,11 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from coldframe.cache import Cache
-from coldframe.programs import Option, run
+from coldframe.programs import Option, Place, run
 from coldframe.run import Run
 from coldframe.tables import write_csv
 
-Place = str | os.PathLike[str]
 Caches = Cache | Place | Mapping[str, Cache | Place]  #: one, or several streams by name
 
 
@@ -87,17 +86,11 @@ def import_features(
         table = pd.concat([table, known.drop(columns=table.columns, errors="ignore")], axis=1)
     with tempfile.TemporaryDirectory(prefix="coldframe-") as folder:
         rows = np.concatenate(list(features.values())).astype(np.float32)
-        np.save(Path(folder, "features.npy"), rows)
-        write_csv(table, Path(folder, "exams.csv"))
-        run(
-            "cache",
-            "import",
-            out,
-            Path(folder, "features.npy"),
-            Path(folder, "exams.csv"),
-            options={"describe": describe, "store": store or _type_without_loss(rows)},
-            progress=False,
-        )
+        array, told = Path(folder, "features.npy"), Path(folder, "exams.csv")
+        np.save(array, rows)
+        write_csv(table, told)
+        made_of: dict[str, Option] = {"describe": describe, "store": store or _type_without_loss(rows)}
+        run("cache", "import", out, array, told, options=made_of, progress=False)
     return Cache(out)
 
 

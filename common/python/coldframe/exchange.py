@@ -13,7 +13,6 @@ errors.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,11 +24,10 @@ from numpy.typing import NDArray
 
 from coldframe.cache import Cache
 from coldframe.commands import import_features
+from coldframe.programs import Place
 
 if TYPE_CHECKING:
     import anndata
-
-Place = str | os.PathLike[str]
 
 _OWN = ["ordinal", "revision", "start_time", "elapsed_start"]  # columns of Cache.exams that the cache itself makes
 

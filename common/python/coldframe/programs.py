@@ -15,7 +15,8 @@ from typing import IO
 
 from coldframe.errors import ColdframeError, JobError, Stopped, UsageError
 
-Option = str | int | float | bool | os.PathLike[str] | Iterable[object] | None
+Place = str | os.PathLike[str]
+Option = Place | int | float | bool | Iterable[object] | None
 
 _FOLDER = Path(__file__).resolve().parent
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from coldframe.programs import Place
 from coldframe.tables import read_csv
 
 
 class Run:
-    """A finished run folder, or the folder of an evaluation."""
+    """A finished run folder, or the folder of an evaluation, which has no folds and no epochs (FileNotFoundError)."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: Place) -> None:
         """FileNotFoundError where there is no finished run."""
         self.path = Path(path)
         if not (self.path / "summary.json").is_file():

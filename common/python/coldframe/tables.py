@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 import pandas as pd
+
+from coldframe.programs import Place
 
 _NAMES = ("exam", "patient", "part", "name")  # stay text, though all may be digits
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet computes, and what begins like its guarded form
 
 
-def read_csv(path: str | os.PathLike[str]) -> pd.DataFrame:
+def read_csv(path: Place) -> pd.DataFrame:
     """A table; a field that a spreadsheet would compute was written with an apostrophe in front, which is taken off."""
     table = pd.read_csv(path, dtype={name: str for name in _NAMES}, keep_default_na=False, na_values=[""])
     table = table.rename(columns=_plain)
@@ -21,7 +22,7 @@ def read_csv(path: str | os.PathLike[str]) -> pd.DataFrame:
     return table
 
 
-def write_csv(table: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+def write_csv(table: pd.DataFrame, path: Place) -> None:
     """Writes a table so that the programs read the same texts."""
     table.rename(columns=_guarded).map(_guarded).to_csv(path, index=False)
 
