@@ -117,6 +117,7 @@ void count_cpu_memory(std::uint64_t limit) {
 void keep_freed_memory() {
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
   ::mallopt(M_TRIM_THRESHOLD, -1);  // never
+  ::mallopt(M_ARENA_MAX, 1);        // those of other threads give back all the same
 }
 
 CpuMemory cpu_memory() {

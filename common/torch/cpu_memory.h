@@ -24,6 +24,7 @@ void reset_cpu_memory_peak();
 
 // Lets malloc keep large blocks that tensors give back, instead of returning them to the system,
 // from where they come again page by page and zeroed: steps of a ViT-B took up to a third longer.
+// Call it before there are threads that allocate.
 void keep_freed_memory();
 
 // While it lives, what this thread allocates may not exceed `limit` bytes, whatever others do: a

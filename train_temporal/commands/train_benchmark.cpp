@@ -82,7 +82,7 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
   result.side_by_side = plan.side_by_side;
   result.predicted_run_bytes = predicted_peak(experiment);
 
-  at::set_num_threads(kThreadsPerFit);
+  set_torch_threads(torch_threads(task));
   reset_device_memory_peak(experiment.device());
   Trainer trainer(task);
   result.at_once = trainer.micro_batches().training;

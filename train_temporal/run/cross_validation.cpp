@@ -206,6 +206,19 @@ FitPlan plan_fits(const Experiment& experiment) {
   return plan;
 }
 
+int torch_threads(const FitTask& task) {
+  return task.tuned != nullptr ? task.options.tune.threads : 1;
+}
+
+int threads_of_tuning(const Experiment& experiment) {
+  if (experiment.tuned == nullptr || !experiment.device().is_cpu()) return 1;
+  const auto fits = temporal::plan(experiment);
+  const auto tuned = static_cast<std::size_t>(
+      std::ranges::count_if(fits, [](const FinishedFit& fit) { return tunes(fit.name.model); }));
+  const std::size_t beside = std::min(plan_fits(experiment).side_by_side, tuned);
+  return static_cast<int>(std::max<std::size_t>(thread_count(experiment.options) / beside, 1));
+}
+
 std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder& folder) {
   const std::string& main = experiment.options.model;
   if (may_summarise(experiment, main) && !budget_holds_summary(experiment, main))

@@ -14,11 +14,6 @@
 
 namespace coldframe::temporal {
 
-// A fit uses so many threads of LibTorch. More would make its sums depend on the machine; cores are
-// used by fits side by side, and where there are fewer fits than cores by a FusedStep, whose sums
-// do not.
-inline constexpr int kThreadsPerFit = 1;
-
 // Everything that the fits of a run share.
 struct Experiment {
   std::span<const Dataset> datasets;  // for each device; threads of fits take them in turn
@@ -78,6 +73,14 @@ struct FitPlan {
   std::size_t on_a_device = 1;  // of those side by side
 };
 FitPlan plan_fits(const Experiment& experiment);
+
+// Threads of LibTorch that a fit computes with. On cached features one: more would make its sums
+// depend on the machine; cores are used by fits side by side, and where there are fewer fits than
+// cores by a FusedStep, whose sums do not. A tuned fit's ViT wants all cores: its run keeps the
+// number that it began with.
+int torch_threads(const FitTask& task);
+// Those of a tuned fit on this machine: its share beside the others.
+int threads_of_tuning(const Experiment& experiment);
 
 // All fits of a run, with --tune those that tuned ones go on from before: by model, then split,
 // then seed, with the setting that was chosen for the split; of several candidates() the

@@ -18,6 +18,7 @@
 #include "common/text/text.h"
 #include "common/threads/threads.h"
 #include "common/torch/cpu_memory.h"
+#include "common/torch/device.h"
 #include "train_temporal/run/epoch_events.h"
 #include "train_temporal/run/starts.h"
 #include "train_temporal/training/summary/summary_fit.h"
@@ -117,7 +118,6 @@ class FitWorkers {
       const auto& datasets = experiment_.datasets;
       const c10::DeviceGuard device(datasets[thread % datasets.size()].device);
       const CpuMemoryShare share(share_);
-      at::set_num_threads(kThreadsPerFit);
       Waiting waiting;
       while (!stopping_ && !stop_requested()) {
         const Next next = take();
@@ -163,6 +163,7 @@ class FitWorkers {
     FitTask task = experiment_.task(fit.name, *fit.split, thread);
     task.start = start_of(experiment_, folder_, fit.name);
     task.threads = threads_per_fit_;
+    set_torch_threads(torch_threads(task));
     const FitFiles files{folder_.record(fit.name), folder_.checkpoint(fit.name),
                          folder_.events(fit.name)};
     const bool searches = experiment_.searches();

@@ -203,6 +203,13 @@ bool RunFolder::finished() const {
   return existing_.resume && !existing_.overwrite && fs::exists(out_) && !fs::exists(working_);
 }
 
+Json RunFolder::begun() const {
+  if (existing_.resume || shared())
+    for (const fs::path& run : {working_, out_})
+      if (is_run(run)) return read_json_file(run / kConfigFile);
+  return Json::object();
+}
+
 bool RunFolder::start(const Json& config) {
   if (finished()) {
     require_same(out_, config, "--overwrite to replace the finished run");

@@ -47,6 +47,7 @@ class RunFolder {
 
   bool finished() const;  // and to be resumed: start() will find nothing left to do
   bool shared() const { return existing_.shared; }
+  Json begun() const;  // the configuration of a run that is gone on with; {}: it is a new one
 
   // Creates the unfinished folder with config.json and nothing else, or, resuming or joining,
   // checks that the configuration is the same (ConfigError lists the differences). Takes a lock:

@@ -24,6 +24,7 @@ struct TuneFit {
   tune::TuneOptions vit;
   double learning_rate = 5e-5;  // at its highest
   double dropout = 0;           // behind attention and perceptron of each trained block
+  int threads = 1;              // of LibTorch; the sums depend on it
   // Bytes that all of a fit may take; 0: vit.budget bounds the ViT's step, and nothing the rest.
   std::uint64_t budget = 0;
 };

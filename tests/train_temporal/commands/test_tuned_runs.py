@@ -208,14 +208,17 @@ def killed(command, state, writes):
 
 
 def test_killed_and_resumed_equals_uninterrupted(cache, weights, tmp_path):
-    more = [*tuned(weights), "--epochs", 6, "--patience", 0, "--folds", 2, "--tune-dropout", 0.1, "--compare", "frozen"]
+    more = [*tuned(weights), "--epochs", 6, "--patience", 0, "--folds", 2, "--tune-dropout", 0.1, "--compare", "frozen",
+            "--jobs", 1, "--threads", 2]
     train(cache, tmp_path / "whole", *more)
+    assert json.loads((tmp_path / "whole" / "config.json").read_text())["threads_per_fit"] == 2
     random, kills = np.random.default_rng(0), 0
     cut, unfinished = tmp_path / "cut", tmp_path / "cut.unfinished"
     while kills < 5 and not cut.exists():
         command = [PROGRAM, *words(cache, cut, *more)]
         before = len(list((unfinished / "state").glob("*")))
-        kills += killed(command + ["--resume"] * unfinished.exists(), unfinished / "state", before + random.integers(1, 6))
+        elsewhere = ["--resume", "--threads", 1]  # on a machine of other cores
+        kills += killed(command + elsewhere * unfinished.exists(), unfinished / "state", before + random.integers(1, 6))
     if not cut.exists():
         train(cache, cut, *more, *["--resume"] * unfinished.exists())
     assert kills > 0 and content(cut) == content(tmp_path / "whole")
