@@ -64,6 +64,11 @@ TEST(Choose, TheFastestThatFitsGoesFirstAndWhatDoesNotFitLast) {
       EXPECT_EQ(ways[i].use.peak, use_of(ways[i].way, task).peak);
     }
   }
+  for (const auto& [word, strategy] : kStrategies) {
+    const std::vector<ConsideredWay> ways = consider_ways(task, 4 * kMiB, strategy);
+    ASSERT_FALSE(ways.empty()) << word;
+    EXPECT_FALSE(ways.front().fits) << word;
+  }
   EXPECT_FALSE(consider_ways(task, 4 * kMiB).front().fits);
 }
 

@@ -67,8 +67,11 @@ TEST_F(TunedMemory, BudgetsAreKept) {
 }
 
 TEST_F(TunedMemory, ABudgetThatHoldsNoFrameIsRefused) {
-  TunedVit vit(*source, {.blocks = 4, .budget = 100'000}, 1, torch::kCPU);
-  EXPECT_THROW(step_of(vit, rows), SystemError);
+  for (const std::optional<Strategy> strategy : {std::optional<Strategy>(), {Strategy::kOptimal}}) {
+    TunedVit vit(*source, {.blocks = 4, .budget = 100'000, .strategy = strategy}, 1, torch::kCPU);
+    EXPECT_GT(vit.predicted_bytes(12), 100'000);
+    EXPECT_THROW(step_of(vit, rows), SystemError);
+  }
 }
 
 TEST_F(TunedMemory, TheNextSmallerWayIsTakenWhenMemoryRunsOut) {

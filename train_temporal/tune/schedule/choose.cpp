@@ -185,7 +185,11 @@ std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t bud
         if (all_kept || !(at_once || is_part || last)) continue;
         if (is_part && !last && (way.budget = chunks.follow_all_kept(most)) == 0) continue;
       }
-      if (!chunks.follow(each, way.budget)) continue;
+      if (!chunks.follow(each, way.budget)) {
+        if (!strategy) continue;
+        way.budget = least_memory(chunks.full().chain, chunks.full().input);
+        chunks.follow(each, way.budget);
+      }
       way.kept = chunks.most_kept(most);
       const Use use = chunks.use(way.kept);
       found.push_back({way, use, use.peak <= most});

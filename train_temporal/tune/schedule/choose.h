@@ -51,9 +51,9 @@ struct ConsideredWay {
 
 // A step takes this that goes this way, fixed bytes, features and head included.
 Use use_of(const Way& way, const StepTask& task);
-// The ways that are worth a thought, of one strategy or (nothing given) of kCheap and, where it
-// does not fit with all frames at once, kOptimal: those that fit, the fastest first, then the
-// others, the smallest first. Budget 0: any.
+// The ways that are worth a thought, at least one, of one strategy or (nothing given) of kCheap
+// and, where it does not fit with all frames at once, kOptimal: those that fit, the fastest first,
+// then the others, the smallest first. Budget 0: any.
 std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t budget,
                                          std::optional<Strategy> strategy = {});
 
