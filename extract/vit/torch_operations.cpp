@@ -41,15 +41,19 @@ Value TorchOperations::latent_query(const AttentionPoolImpl& pool, const Value& 
       .expand({tokens.size(0), -1, -1, -1});
 }
 
+// [B, 3, H, W] -> [B, patches, 3 · patch · patch]
+Value TorchOperations::cut_patches(const Value& images, std::int64_t patch) const {
+  const std::int64_t batch = images.size(0);
+  const std::int64_t rows = images.size(2) / patch, columns = images.size(3) / patch;
+  return images.view({batch, 3, rows, patch, columns, patch})
+      .permute({0, 2, 4, 1, 3, 5})  // [B, rows, columns, 3, patch, patch]
+      .reshape({batch, rows * columns, 3 * patch * patch});
+}
+
 // A matrix product stands in for the convolution: on CUDA it keeps clear of cuDNN, whose
 // convolutions round float32 to TF32 by default.
 Value TorchOperations::patches(const Value& images, const PatchEmbedImpl& layer) const {
-  const std::int64_t batch = images.size(0), patch = layer.patch;
-  const std::int64_t rows = images.size(2) / patch, columns = images.size(3) / patch;
-  const Value patches = images.view({batch, 3, rows, patch, columns, patch})
-                            .permute({0, 2, 4, 1, 3, 5})  // [B, rows, columns, 3, patch, patch]
-                            .reshape({batch, rows * columns, 3 * patch * patch});
-  return linear(patches, layer.proj->weight.flatten(1), layer.proj->bias);
+  return linear(cut_patches(images, layer.patch), layer.proj->weight.flatten(1), layer.proj->bias);
 }
 
 Value TorchOperations::with_start(const Value& patches, const VisionTransformerImpl& model) const {

@@ -42,6 +42,7 @@ struct TorchOperations {
                const Value& bias) const;
   Value merged(const Value& x) const { return x.transpose(1, 2).flatten(2); }
   Value latent_query(const AttentionPoolImpl& pool, const Value& tokens) const;
+  Value cut_patches(const Value& images, std::int64_t patch) const;
   Value patches(const Value& images, const PatchEmbedImpl& layer) const;
   Value dropped(const Value& x) const { return dropout ? dropout(x) : x; }
 

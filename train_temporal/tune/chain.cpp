@@ -54,13 +54,16 @@ std::size_t Chain::first_trained() const {
 }
 
 torch::Tensor Chain::embed(Operations& ops, const torch::Tensor& rows) const {
-  std::vector<torch::Tensor> channels;  // each [n, H, W]
-  for (std::int64_t channel = 0; channel < 3; ++channel) {
-    const torch::Tensor plane = rows.select(3, channel);
-    channels.push_back(
-        levels_[channel].index_select(0, plane.flatten().to(torch::kInt32)).view(plane.sizes()));
-  }
-  return model_->embed(ops, torch::stack(channels, 1));
+  const auto images_of = [levels = levels_](auto&, const std::vector<torch::Tensor>& in) {
+    std::vector<torch::Tensor> channels;  // each [n, H, W]
+    for (std::int64_t channel = 0; channel < 3; ++channel) {
+      const torch::Tensor plane = in[0].select(3, channel);
+      channels.push_back(
+          levels[channel].index_select(0, plane.flatten().to(torch::kInt32)).view(plane.sizes()));
+    }
+    return torch::stack(channels, 1);
+  };
+  return model_->embed(ops, ops.again(Again::kPointwise, {rows}, images_of));
 }
 
 // The input, and behind it the features of it and of the layers before.
@@ -93,6 +96,7 @@ Values Chain::forward(std::size_t index, const Values& input, const Pass& pass, 
   Operations ops;
   ops.precision = pass.precision;
   ops.recipes = recipes ? &*recipes : nullptr;
+  ops.frugal = recipes.has_value();
   if (step.kind == Kind::kEmbed) return {embed(ops, input[0])};
   Values output = step.tap || step.kind == Kind::kHead ? pooled(ops, input) : input;
   if (step.kind == Kind::kHead)

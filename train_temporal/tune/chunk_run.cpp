@@ -4,13 +4,10 @@
 
 #include <utility>
 
+#include "train_temporal/tune/recompute/frugal_gradients.h"
+
 namespace coldframe::tune {
 namespace {
-
-bool has_its_own_memory(const torch::Tensor& tensor) {
-  return tensor.storage().use_count() == 1 && tensor.storage().nbytes() == tensor.nbytes() &&
-         tensor.is_non_overlapping_and_dense();
-}
 
 // Memory may run out in the first loop alone, before any sum has changed: the caller runs the step
 // again, which would add it twice.

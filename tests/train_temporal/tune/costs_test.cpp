@@ -21,24 +21,25 @@ struct Model {
   const char* name;
   std::int64_t image, depth, blocks, cut, lora, frames;
   vit::Pooling pooling = vit::Pooling::kCls;
+  std::int64_t part = 1;  // of the published widths
 };
 
 // Five shapes: widths, tokens, kinds of layers, and parts that are trained.
 constexpr Model kModels[] = {
-    {"vit_small_patch16_224", 224, 6, 6, 0, 0, 4},
-    {"vit_tiny_patch16_224", 224, 8, 4, 4, 0, 6, vit::Pooling::kMean},
-    {"vit_small_patch14_dinov2", 224, 6, 4, 2, 0, 3, vit::Pooling::kClsMean},
-    {"vit_base_patch32_224", 224, 4, 4, 0, 0, 4},
-    {"vit_small_patch16_224", 224, 6, 6, 0, 8, 4},
+    {"vit_small_patch16_224", 112, 3, 3, 0, 0, 16},
+    {"vit_tiny_patch16_224", 112, 4, 3, 1, 0, 24, vit::Pooling::kMean},
+    {"vit_small_patch14_dinov2", 112, 4, 2, 2, 0, 12, vit::Pooling::kClsMean},
+    {"vit_base_patch32_224", 224, 2, 2, 0, 0, 8, vit::Pooling::kCls, 2},
+    {"vit_small_patch16_224", 112, 3, 3, 0, 8, 16},
 };
 // More kinds of layers, of which each step is compared.
 constexpr Model kOthers[] = {
-    {"vit_base_patch16_clip_224", 224, 2, 2, 0, 0, 2},
-    {"vit_small_patch16_dinov3", 256, 2, 2, 0, 0, 2, vit::Pooling::kMean},
-    {"vit_giant_patch14_dinov2", 70, 2, 1, 1, 0, 2},
-    {"vit_base_patch16_siglip_224", 112, 2, 1, 1, 0, 2, vit::Pooling::kMap},
-    {"vit_pwee_patch16_reg1_gap_256", 128, 2, 2, 0, 0, 2, vit::Pooling::kMean},
-    {"vit_small_patch14_dinov2", 518, 2, 1, 1, 0, 1},
+    {"vit_base_patch16_clip_224", 112, 1, 1, 0, 0, 8, vit::Pooling::kCls, 2},
+    {"vit_small_patch16_dinov3", 128, 1, 1, 0, 0, 8, vit::Pooling::kMean},
+    {"vit_giant_patch14_dinov2", 70, 2, 1, 1, 0, 8, vit::Pooling::kCls, 4},
+    {"vit_base_patch16_siglip_224", 112, 2, 1, 1, 0, 8, vit::Pooling::kMap, 2},
+    {"vit_pwee_patch16_reg1_gap_256", 128, 1, 1, 0, 0, 2, vit::Pooling::kMean},
+    {"vit_tiny_patch16_224", 448, 2, 1, 1, 0, 2},
 };
 
 // Predictions are exact but for oneDNN's buffers, which are estimates and weigh little beside
@@ -53,7 +54,11 @@ std::int64_t frames_of(const Model& model, bool half) {
 ChainShape shape_of(const Model& model, bool half) {
   ChainShape shape;
   shape.architecture = vit::find_published(model.name).architecture;
-  shape.architecture.depth = model.depth;
+  vit::Architecture& sizes = shape.architecture;
+  sizes.depth = model.depth;
+  for (std::int64_t* size :
+       {&sizes.width, &sizes.heads, &sizes.mlp_hidden, &sizes.pool_heads, &sizes.pool_hidden})
+    *size /= model.part;
   shape.image_size = model.image;
   shape.features.pooling = model.pooling;
   shape.blocks = model.blocks;
@@ -86,7 +91,7 @@ TEST(Costs, EveryStepTakesWhatItIsPredictedToTake) {
         const std::vector<StepCost> measured = plan::MeasuredVit(shape, torch::kCPU).steps(frames);
         const std::vector<std::string> names = step_names(shape);
         ASSERT_EQ(predicted.size(), measured.size());
-        const double most = half && !are_exact() ? 0.05 : 0.015;
+        const double most = half && !are_exact() ? 0.05 : 0.03;
         for (std::size_t i = 0; i < predicted.size(); ++i) {
           const StepCost &a = predicted[i], &b = measured[i];
           SCOPED_TRACE(concat(model.name, half ? " bf16 " : " fp32 ", names[i]));
@@ -115,10 +120,13 @@ double kept(const ChunkCost& cost, Keep keep) {
   return bytes;
 }
 
+constexpr Model kWholeModels[] = {{"vit_small_patch16_224", 224, 12, 12, 0, 0, 8},
+                                  {"vit_base_patch16_224", 224, 12, 12, 0, 0, 8}};
+
 // Of 15 token-widths that a block of a ViT-S keeps, 9 are dear to compute, and 2 without qkv and
 // fc1.
 TEST(Costs, GraphsKeepWhatIsDear) {
-  const ChunkCost cost = chunk_cost(shape_of(kModels[0], false), 16);
+  const ChunkCost cost = chunk_cost(shape_of(kWholeModels[0], false), 16);
   const double whole = kept(cost, Keep::kWhole);
   EXPECT_LE(kept(cost, Keep::kCheap), 0.64 * whole);
   EXPECT_LE(kept(cost, Keep::kLean), 0.24 * whole);
@@ -126,6 +134,23 @@ TEST(Costs, GraphsKeepWhatIsDear) {
     EXPECT_LE(step.graph(Keep::kCheap).backward, 1.05 * step.graph(Keep::kWhole).backward);
     EXPECT_LE(step.graph(Keep::kLean).backward,
               1.02 * (step.graph(Keep::kWhole).backward + step.forward));
+  }
+}
+
+TEST(Costs, CheapTakesLessThanTwoThirds) {
+  for (const Model& model : kWholeModels) {
+    for (const std::int64_t frames : {8, 16, 32, 64}) {
+      for (const bool half : {false, true}) {
+        const ChunkCost cost = chunk_cost(shape_of(model, half), frames);
+        const auto use = [&](Strategy strategy) {
+          return simulate(make_schedule(strategy, cost.chain, cost.input), cost.chain, cost.input);
+        };
+        const Use none = use(Strategy::kNone), cheap = use(Strategy::kCheap);
+        SCOPED_TRACE(concat(model.name, ", ", frames, half ? " frames, bf16" : " frames, fp32"));
+        EXPECT_LE(ratio(cheap.peak, none.peak), half ? 0.68 : 0.64);
+        EXPECT_LE(cheap.seconds, 1.01 * none.seconds);
+      }
+    }
   }
 }
 
@@ -137,9 +162,7 @@ struct Planned {
 constexpr Planned kPlanned[] = {{"none", Strategy::kNone, 0},
                                 {"cheap", Strategy::kCheap, 0},
                                 {"optimal 0", Strategy::kOptimal, 0},
-                                {"optimal 0.2", Strategy::kOptimal, 0.2},
-                                {"optimal 0.4", Strategy::kOptimal, 0.4},
-                                {"optimal 0.6", Strategy::kOptimal, 0.6}};
+                                {"optimal 0.4", Strategy::kOptimal, 0.4}};
 
 TEST(Costs, PeaksOfSchedulesAreAsPredicted) {
   count_cpu_memory();
@@ -172,7 +195,7 @@ TEST(Costs, PeaksOfSchedulesAreAsPredicted) {
       }
     }
   }
-  EXPECT_EQ(table.size(), 61);
+  EXPECT_EQ(table.size(), 41);
   write_table(table, std::cout);
 }
 

@@ -119,13 +119,16 @@ class StepMeter {
   // Levels of pixels are looked up channel by channel and put side by side.
   Outline embed(Tape& tape, Operations& ops) const {
     const std::uint64_t values = frames_ * unsigned_of(shape_.image_size.pixels());
-    std::vector<Outline> channels;
-    for (int channel = 0; channel < 3; ++channel) {
-      Operator lookup{{}, values, 4};
-      lookup.forward_temporary = 5 * values;  // the channel's bytes, and the same as int32
-      channels.push_back(tape.run(lookup));
-    }
-    return model_->embed(ops, tape.run({{}, 3 * values, 4}));
+    const auto images_of = [&tape, values](OutlineOperations&, const std::vector<Outline>&) {
+      std::vector<Outline> channels;
+      for (int channel = 0; channel < 3; ++channel) {
+        Operator lookup{{}, values, 4};
+        lookup.forward_temporary = 5 * values;  // the channel's bytes, and the same as int32
+        channels.push_back(tape.run(lookup));
+      }
+      return tape.run({{}, 3 * values, 4});
+    };
+    return model_->embed(ops, ops.again(Again::kPointwise, {Outline{}}, images_of));
   }
 
   Outline pooled(Tape& tape, Operations& ops, const Outline& tokens) const {

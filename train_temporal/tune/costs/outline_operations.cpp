@@ -103,6 +103,7 @@ Outline OutlineOperations::product(const Outline& input, const Outline& factors,
   Operator op{{input, factors}, rows * out, width};
   if (trained) op.saved.push_back(input);
   if (input.node) op.saved.push_back(factors);
+  op.second_gradient_first = keep_ != Keep::kWhole;
   op.work =
       2.0 * static_cast<double>(rows * in * out) + kWorkPerValue * static_cast<double>(in * out);
   if (tape_.half() && !shape_.cuda && bfloat16_products_have_buffers()) {
@@ -147,6 +148,12 @@ Outline OutlineOperations::norm_of_heads(const Outline& x, const vit::NormImpl& 
 }
 
 Outline OutlineOperations::gelu(const Outline& x) {
+  Operator op = elementwise({x}, x.width);
+  op.saved = {x};
+  op.turns_gradient = keep_ != Keep::kWhole;
+  return tape_.run(op);
+}
+Outline OutlineOperations::silu(const Outline& x) {
   Operator op = elementwise({x}, x.width);
   op.saved = {x};
   return tape_.run(op);
@@ -266,9 +273,8 @@ Outline OutlineOperations::latent_query(const vit::AttentionPoolImpl& pool, cons
   return {frames_ * width_, query.width, query.memory, query.node, 0};  // the same for all
 }
 
-Outline OutlineOperations::patches(const Outline& images, const vit::PatchEmbedImpl& layer) {
-  const Outline cut = tape_.run({{images}, images.elements, 4});
-  return linear(cut, layer.proj->weight, {});
+Outline OutlineOperations::cut_patches(const Outline& images, std::int64_t) {
+  return tape_.run({{images}, images.elements, 4});
 }
 
 Outline OutlineOperations::with_start(const Outline& patches,

@@ -39,7 +39,7 @@ class OutlineOperations {
   Outline norm_of_heads(const Outline& x, const vit::NormImpl& layer);
   Outline gelu(const Outline& x);
   Outline gelu_tanh(const Outline& x) { return gelu(x); }
-  Outline silu(const Outline& x) { return gelu(x); }
+  Outline silu(const Outline& x);
   Outline sigmoid(const Outline& x);
   Outline plus(const Outline& x, const Outline& y);
   Outline times(const Outline& x, const Outline& y);
@@ -53,7 +53,7 @@ class OutlineOperations {
                  const torch::Tensor& bias);
   Outline merged(const Outline& x);
   Outline latent_query(const vit::AttentionPoolImpl& pool, const Outline& tokens);
-  Outline patches(const Outline& images, const vit::PatchEmbedImpl& layer);
+  Outline cut_patches(const Outline& images, std::int64_t patch);
   Outline dropped(const Outline& x);
 
   Outline with_start(const Outline& patches, const vit::VisionTransformerImpl& model);

@@ -27,9 +27,7 @@ class Saved {
   explicit Saved(std::shared_ptr<Memory> memory) : memory_(std::move(memory)) {
     if (memory_ && memory_->recipe) use(memory_->recipe);
   }
-  ~Saved() {
-    if (recipe_) recipe_->give_up();
-  }
+  ~Saved() { drop(); }
   Saved(Saved&& other) noexcept
       : memory_(std::move(other.memory_)), recipe_(std::move(other.recipe_)) {}
   Saved& operator=(Saved&&) = delete;
@@ -38,6 +36,11 @@ class Saved {
   void use(const std::shared_ptr<MemoryRecipe>& recipe) {
     recipe_ = recipe;
     recipe_->wait();
+    memory_.reset();
+  }
+  void drop() {
+    if (recipe_) recipe_->give_up();
+    recipe_.reset();
     memory_.reset();
   }
   std::shared_ptr<Memory> value() const { return recipe_ ? recipe_->value() : memory_; }
@@ -59,7 +62,8 @@ struct Node {
   std::vector<Edge> next;
   std::vector<Saved> saved;
   std::uint64_t temporary = 0;
-  bool passes_gradient = false, is_leaf = false;
+  bool passes_gradient = false, turns_gradient = false, second_gradient_first = false;
+  bool is_leaf = false;
   double work = 0;  // for each input's gradient
 };
 
@@ -106,6 +110,8 @@ Outline Tape::run(const Operator& op) {
   result.node->saved.emplace_back(std::move(extra));
   result.node->temporary = op.backward_temporary;
   result.node->passes_gradient = op.passes_gradient;
+  result.node->turns_gradient = op.turns_gradient;
+  result.node->second_gradient_first = op.second_gradient_first;
   result.node->work = op.work;
   return result;
 }
@@ -153,22 +159,28 @@ void Tape::may_drop(const Outline& result, const std::vector<Outline>& inputs,
   result.memory->recipe = recipe;
 }
 
-Tape::Gradients Tape::gradients_of(const Node& node, const Gradients& incoming) {
+Tape::Gradients Tape::gradients_of(Node& node, const Gradients& incoming) {
+  Gradients found(node.next.size());
+  const auto find = [&](std::size_t i) {
+    const Node::Edge& edge = node.next[i];
+    const Outline& given = incoming[0];
+    const bool same = given.width == edge.width && given.elements == edge.elements;
+    const bool turns = same && node.turns_gradient && given.memory.use_count() == 1;
+    const bool passes = same && node.passes_gradient;
+    found[i] = passes || turns ? given : tensor(edge.elements, edge.width);
+    if (!passes) backward_work_ += node.work;
+  };
+  const Memory temporary(ledger_, node.temporary);
+  const bool second_first = node.second_gradient_first && node.next[1].node;
+  if (second_first) {
+    const std::shared_ptr<Memory> value = node.saved.front().value();
+    find(1);
+  }
+  if (second_first) node.saved.front().drop();
   std::vector<std::shared_ptr<Memory>> values;
   for (const Saved& each : node.saved) values.push_back(each.value());
-  const Memory temporary(ledger_, node.temporary);
-  Gradients found;
-  for (const Node::Edge& edge : node.next) {
-    if (!edge.node) {
-      found.emplace_back();
-    } else if (node.passes_gradient && incoming[0].width == edge.width &&
-               incoming[0].elements == edge.elements) {
-      found.push_back(incoming[0]);
-    } else {
-      found.push_back(tensor(edge.elements, edge.width));
-      backward_work_ += node.work;
-    }
-  }
+  for (std::size_t i = 0; i < node.next.size(); ++i)
+    if (node.next[i].node && !(second_first && i == 1)) find(i);
   return found;
 }
 

@@ -68,6 +68,8 @@ struct Operator {
   std::uint64_t forward_temporary = 0;   // while it runs forward, beside result and saved bytes
   std::uint64_t backward_temporary = 0;  // while it runs backward, beside the inputs' gradients
   bool passes_gradient = false;          // gradients of the result's type are the result's own
+  bool turns_gradient = false;           // likewise, but changed in place
+  bool second_gradient_first = false;    // then the first of `saved` goes, before the first comes
   double work = 0;                       // of the forward pass, in floating-point operations
 };
 
@@ -109,7 +111,7 @@ class Tape {
   using Gradients = std::vector<Outline>;
 
   std::shared_ptr<Node> node_for(const std::vector<Outline>& inputs);
-  Gradients gradients_of(const Node& node, const Gradients& incoming);
+  Gradients gradients_of(Node& node, const Gradients& incoming);
   void add(Outline& sum, Outline gradient);
 
   Ledger ledger_;

@@ -76,6 +76,12 @@ struct Recomputing : Base {
     return pointwise(
         {x}, [rotation](Base& ops, const Inputs& in) { return ops.rotate(in[0], rotation); });
   }
+  Value patches(const Value& images, const vit::PatchEmbedImpl& layer) {
+    const auto compute = [patch = layer.patch](Base& ops, const Inputs& in) {
+      return ops.cut_patches(in[0], patch);
+    };
+    return linear(pointwise({images}, compute), layer.proj->weight.flatten(1), layer.proj->bias);
+  }
   Value merged(const Value& x) {
     return pointwise({x}, [](Base& ops, const Inputs& in) { return ops.merged(in[0]); });
   }

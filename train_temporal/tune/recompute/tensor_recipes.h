@@ -9,6 +9,7 @@
 
 #include "common/torch/tensor.h"
 #include "extract/vit/torch_operations.h"
+#include "train_temporal/tune/recompute/frugal_gradients.h"
 #include "train_temporal/tune/recompute/recipe.h"
 #include "train_temporal/tune/recompute/recomputing.h"
 #include "train_temporal/tune/schedule/schedule.h"
@@ -60,17 +61,23 @@ class TensorRecipes {
   std::vector<std::weak_ptr<KeptTensor>> packed_;  // by the operation that runs
 };
 
-// LibTorch's operations, whose results the recipes know; without recipes every one is kept.
+// LibTorch's operations, whose results the recipes know; without recipes every one is kept, as
+// autograd does.
 struct RecordedOperations : vit::TorchOperations {
   torch::ScalarType precision = torch::kFloat32;
   TensorRecipes* recipes = nullptr;
+  bool frugal = false;  // on the way back
 
   Value cast(const Value& x) const {
     return x.scalar_type() == torch::kFloat32 ? x.to(precision) : x;
   }
   Value product(const Value& x, const Value& factors, const torch::Tensor&,
                 const torch::Tensor& bias) const {
-    return linear(x, factors, bias);
+    return frugal ? frugal_linear(x, factors, bias) : linear(x, factors, bias);
+  }
+  Value gelu(const Value& x) const { return frugal ? frugal_gelu(x, "none") : at::gelu(x); }
+  Value gelu_tanh(const Value& x) const {
+    return frugal ? frugal_gelu(x, "tanh") : at::gelu(x, "tanh");
   }
   bool is_parameter(const Value& x) const { return x.dim() == 1; }
   template <class Compute>
@@ -79,6 +86,7 @@ struct RecordedOperations : vit::TorchOperations {
     const auto anew = [compute, type = precision](const std::vector<Value>& values) {
       RecordedOperations ops;
       ops.precision = type;
+      ops.frugal = true;
       return compute(ops, values);
     };
     return recipes->run(kind, inputs, anew);
