@@ -34,6 +34,8 @@ bool has_comparable_pair(std::span<const double> label);
 // the cumulative hazard of an exam with the part's mean output. Its steps are the times of events.
 void fit_baseline(Readout& readout, std::span<const double> z, std::span<const double> label);
 
+inline constexpr std::size_t kIntervalLimit = 1000;  // of kHazards
+
 // Hazards: `intervals` that end at quantiles of the times of events, (times[j − 1], times[j]], each
 // later than the one before, and the logit of the share that has an event in each of those that
 // reach it, drawn by half an exam towards that of all intervals. An output is added to it.

@@ -5,6 +5,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "train_temporal/tasks/survival.h"
 #include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
@@ -93,9 +94,13 @@ Target target_from_json(const Json& json) {
     target.intervals = json.at("intervals").get<std::size_t>();
   }
   if (target.kind().is_sound(target)) return target;
-  const bool timed = target.classes.empty() && target.is_timed();
-  throw DataError(concat("target '", target.name, "': ", target.classes.size(), " classes",
-                         timed ? " and no ascending horizons" : "", " for the task ", word));
+  const std::string found = concat("target '", target.name, "' of the task ", word, ": ",
+                                   target.classes.size(), " classes");
+  if (target.scale() != Scale::kTime) throw DataError(found);
+  throw DataError(concat(found, ", ", target.horizons.size(), " horizons, ", target.intervals,
+                         " intervals; expected no class, an event, horizons that ascend from above "
+                         "0 and at most ",
+                         kIntervalLimit, " intervals"));
 }
 
 void add_readout(Json& json, const Target& target, const Readout& readout) {

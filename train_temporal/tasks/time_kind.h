@@ -44,7 +44,8 @@ class TimeKind : public TaskKind {
     const auto follows = [](double a, double b) { return !(a < b && std::isfinite(b)); };
     const std::vector<double>& horizons = target.horizons;
     return target.classes.empty() && !target.event.empty() && !horizons.empty() &&
-           horizons.front() > 0 && std::isfinite(horizons.front()) && target.intervals <= 1000 &&
+           horizons.front() > 0 && std::isfinite(horizons.front()) &&
+           target.intervals <= kIntervalLimit &&
            std::ranges::adjacent_find(horizons, follows) == horizons.end();
   }
   // Times ascend, and hazards belong to them.

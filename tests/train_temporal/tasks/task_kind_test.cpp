@@ -1,7 +1,7 @@
 // What every task promises, whatever it is.
 #include "train_temporal/tasks/task_kind.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cmath>
@@ -163,6 +163,16 @@ TEST_P(EveryTask, IsStoredAndReadBack) {
   EXPECT_EQ(readout_from_json(json, target_), readout_);
   json["classes"] = {"alone"};
   EXPECT_THROW(target_from_json(json), DataError);
+  if (target_.scale() != Scale::kTime) return;
+  json["classes"] = Json::array();
+  json["intervals"] = kIntervalLimit + 1;
+  try {
+    target_from_json(json);
+    FAIL() << "more intervals than a head may have";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("1001 intervals"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("at most 1000"));
+  }
 }
 
 TEST_P(EveryTask, HasTheGradientOfItsLoss) {
