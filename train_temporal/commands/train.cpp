@@ -45,8 +45,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kThreadsPerFit = "threads_per_fit";  // of LibTorch
-
 std::string device_names(const std::vector<torch::Device>& devices) {
   std::vector<std::string> names;
   for (const torch::Device& device : devices) names.push_back(device_name(device));
@@ -67,7 +65,6 @@ class TrainingRun {
   void complete_cohort();
   void resolve_model();
   void resolve_search();
-  int threads_of_vit(const RunFolder* folder) const;
   void load_features();
   Experiment experiment() const {
     return {datasets_, cohort_.targets, cohort_.covariates, splits_,      options_,
@@ -114,7 +111,8 @@ TrainingRun::TrainingRun(const TrainOptions& options, const RunFolder* folder)
   resolve_model();
   tuned_ = open_vit(options_, cohort_);
   check_example_maps(options_, cohort_, experiment().config({options_.model, 0, 0, 0}));
-  options_.fit.tune.threads = threads_of_vit(folder);
+  options_.fit.tune.threads =
+      threads_of_tuning(experiment(), folder != nullptr ? folder->begun() : Json());
   check_earlier_run(experiment(), cohort_);
   if (folder != nullptr && !folder->finished()) monitor_ = start_monitor(options_, devices_);
   load_features();
@@ -128,13 +126,6 @@ void TrainingRun::complete_cohort() {
     cohort_.warnings.push_back(std::move(warning));
   for (const std::string& note : cohort_.notes) log_info(note);
   for (const std::string& warning : cohort_.warnings) log_warning(warning);
-}
-
-// As the run began, so that its sums stay the same on a machine of other cores.
-int TrainingRun::threads_of_vit(const RunFolder* folder) const {
-  const Json begun = folder != nullptr ? folder->begun().value(kThreadsPerFit, Json()) : Json();
-  return begun.is_number_integer() ? std::clamp(begun.get<int>(), 1, 1024)
-                                   : threads_of_tuning(experiment());
 }
 
 void TrainingRun::load_features() {

@@ -210,7 +210,10 @@ int torch_threads(const FitTask& task) {
   return task.tuned != nullptr ? task.options.tune.threads : 1;
 }
 
-int threads_of_tuning(const Experiment& experiment) {
+int threads_of_tuning(const Experiment& experiment, const Json& begun) {
+  const auto known = begun.find(kThreadsPerFit);
+  if (known != begun.end() && known->is_number_integer())
+    return std::clamp(known->get<int>(), 1, 1024);
   if (experiment.tuned == nullptr || !experiment.device().is_cpu()) return 1;
   const auto fits = temporal::plan(experiment);
   const auto tuned = static_cast<std::size_t>(

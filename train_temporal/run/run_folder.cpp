@@ -118,23 +118,19 @@ std::string FitName::stem_of_model() const {
 RunFolder::RunFolder(fs::path out, ExistingRun existing)
     : out_(without_trailing_slash(out)), working_(beside(out_, kUnfinished)), existing_(existing) {
   const std::string shown = out_.string(), unfinished = working_.string();
-  if (fs::exists(out_) && !is_run(out_)) {
+  if (fs::exists(out_) && !is_run(out_))
     throw ConfigError(concat("--out '", shown, "' exists and is not a run; choose another name"));
-  }
-  if (fs::exists(working_) && !is_ours(working_)) {
+  if (fs::exists(working_) && !is_ours(working_))
     throw ConfigError(concat("'", unfinished, "' exists and is no unfinished run, but '", shown,
                              "' would grow there; choose another name"));
-  }
   if (existing.resume || existing.overwrite || existing.shared) return;
-  if (fs::exists(out_)) {
+  if (fs::exists(out_))
     throw ConfigError(concat("--out '", shown,
                              "' is a finished run; choose another name, or "
                              "--overwrite to replace it"));
-  }
-  if (fs::exists(working_) && has_fits(working_)) {
+  if (fs::exists(working_) && has_fits(working_))
     throw ConfigError(concat("an unfinished run lies in '", unfinished,
                              "'; add --resume to continue it, or --overwrite to start again"));
-  }
 }
 
 RunFolder::~RunFolder() {
@@ -204,9 +200,8 @@ bool RunFolder::finished() const {
 }
 
 Json RunFolder::begun() const {
-  if (existing_.resume || shared())
-    for (const fs::path& run : {working_, out_})
-      if (is_run(run)) return read_json_file(run / kConfigFile);
+  for (const fs::path& run : {working_, out_})
+    if ((existing_.resume || shared()) && is_run(run)) return read_json_file(run / kConfigFile);
   return Json::object();
 }
 
