@@ -20,12 +20,10 @@ void add_caches(const TargetOptions& data, std::vector<NamedInput>& inputs) {
 }  // namespace
 
 void check_named_files(const TrainOptions& options) {
-  std::vector<NamedInput> inputs = {{"--labels", options.data.labels},
-                                    {"--splits", options.splits},
-                                    {"--against", options.against},
-                                    {"--tune", options.tune.weights},
-                                    {"--weights", options.weights},
-                                    {"--from", options.tune.from}};
+  std::vector<NamedInput> inputs = {
+      {"--labels", options.data.labels}, {"--splits", options.splits},
+      {"--against", options.against},    {"--tune", options.tune.weights},
+      {"--weights", options.weights},    {"--from", options.tune.from}};
   add_caches(options.data, inputs);
   check_outputs(
       {{"--out", options.out, judges_itself}, {"--monitor", options.monitor, is_monitor_table}},
