@@ -37,6 +37,7 @@ struct Chart {
   bool log_y = false;
   bool no_diagonal = false;  // a unit square without it (precision and recall)
   bool large = false;        // for plots of many points
+  bool whole_x = false;      // x has whole numbers alone, of epochs or frames
   // Rows of pictures above the plot, from its left to its right.
   std::vector<std::vector<Picture>> above = {};
 };

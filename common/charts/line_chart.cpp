@@ -252,7 +252,8 @@ std::string line_chart(const Chart& chart) {
                      top,
                      bottom,
                      Scale(x.low, x.high, left, right),
-                     Scale(y.low, y.high, bottom, top, chart.log_y)};
+                     Scale(y.low, y.high, bottom, top, chart.log_y),
+                     chart.whole_x};
   std::string svg = strips.empty() ? svg_open(width, bottom + 46, chart.title)
                                    : svg_open_untitled(width, bottom + 46, chart.title);
   svg += legend + svg_axes(plot, chart.x_label, chart.y_label);

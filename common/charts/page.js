@@ -125,7 +125,8 @@ class Table {
     for (let row = 0; row < this.count; row += Math.ceil(this.count / 400)) {
       letters = Math.max(letters, String(column.shown(row)).length);
     }
-    return Math.min(32, Math.max(6, letters)) * 0.6 + 1;  // rem
+    const most = column === this.names ? 60 : 32;
+    return Math.min(most, Math.max(6, letters)) * 0.6 + 1;  // rem
   }
 
   // The second click on a column turns it round.

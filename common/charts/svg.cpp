@@ -125,19 +125,25 @@ std::string svg_text(double x, double y, std::string_view anchor, std::string_vi
 }
 
 std::string svg_axes(const Plot& plot, std::string_view x_label, std::string_view y_label) {
-  const auto skips = [](bool whole, double tick) { return whole && tick != std::round(tick); };
+  const auto skips = [](bool whole, double tick) {
+    return whole && std::abs(tick - std::round(tick)) > 1e-9;
+  };
+  const auto label = [](const Scale& scale, bool whole, double tick) {
+    if (!whole || std::abs(tick) >= 1e5) return scale.label(tick, kTicks);
+    return fixed(tick == 0.0 ? 0.0 : tick, 0);  // never "-0"
+  };
   std::string svg;
   for (const double tick : plot.y.ticks(kTicks)) {
     if (skips(plot.whole_y, tick)) continue;
     const double y = plot.y(tick);
     svg += svg_line("grid", plot.left, y, plot.right, y);
-    svg += svg_text(plot.left - 7, y + 4, "end", plot.y.label(tick, kTicks), "tick");
+    svg += svg_text(plot.left - 7, y + 4, "end", label(plot.y, plot.whole_y, tick), "tick");
   }
   for (const double tick : plot.x.ticks(kTicks)) {
     if (skips(plot.whole_x, tick)) continue;
     const double x = plot.x(tick);
     svg += svg_line("axis", x, plot.bottom, x, plot.bottom + 4);
-    svg += svg_text(x, plot.bottom + 18, "middle", plot.x.label(tick, kTicks), "tick");
+    svg += svg_text(x, plot.bottom + 18, "middle", label(plot.x, plot.whole_x, tick), "tick");
   }
   svg += svg_line("axis", plot.left, plot.bottom, plot.right, plot.bottom);
   svg += svg_text((plot.left + plot.right) / 2, plot.bottom + 36, "middle", x_label, "label");

@@ -10,6 +10,7 @@
 
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
+#include "common/cli/progress.h"
 #include "common/text/text.h"
 #include "train_temporal/explain/patch_maps.h"
 #include "train_temporal/models/model_file.h"
@@ -45,13 +46,13 @@ Choices most_telling(const PredictionTable& table) {
   return best;
 }
 
+using ModelsOfFolds = std::map<std::size_t, std::vector<TrainedModel>>;
+
 // Loads the models of those folds that hold out one of the exams chosen.
-std::map<std::size_t, std::vector<TrainedModel>> models_by_fold(const std::filesystem::path& run,
-                                                                const Choices& choices,
-                                                                const PredictionTable& table,
-                                                                const Cohort& cohort,
-                                                                const Dataset& dataset) {
-  std::map<std::size_t, std::vector<TrainedModel>> models;
+ModelsOfFolds models_by_fold(const std::filesystem::path& run, const Choices& choices,
+                             const PredictionTable& table, const Cohort& cohort,
+                             const Dataset& dataset) {
+  ModelsOfFolds models;
   for (const auto& path : model_files(run)) {
     TrainedModel trained = read_model(path);
     const bool wanted = std::ranges::any_of(choices, [&](const auto& choice) {
@@ -106,26 +107,60 @@ std::vector<html::Picture> map_pictures(PatchMaps& maps, const ExplainedExam& ex
   return pictures;
 }
 
-// Explains those exams that the fold holds out.
+Examples chosen_exams(const Choices& choices, const PredictionTable& table) {
+  Examples examples;
+  for (const auto& [key, choice] : choices) {
+    const PredictionTable::Row& row = table.rows[choice.row];
+    if (std::ranges::count(examples.exams, row.exam, &ExplainedExam::exam) > 0) continue;
+    const int decision = table.of.front().decision[choice.row];
+    examples.exams.push_back({row.exam, 0, table.targets.front().kind().explained_class(decision)});
+    examples.row.push_back(choice.row);
+    examples.fold.push_back(row.fold);
+  }
+  examples.maps.resize(examples.exams.size());
+  return examples;
+}
+
+struct Mapping {
+  const std::filesystem::path& weights;  // as PatchMaps has them
+  bool shows_frames;                     // behind the maps, where the cut holds pixels
+  Progress& progress;                    // frames by ViTs
+};
+
+std::size_t frames_to_map(const Examples& examples, const ModelsOfFolds& models,
+                          const Cohort& cohort) {
+  std::size_t frames = 0;
+  for (std::size_t i = 0; i < examples.exams.size(); ++i) {
+    const std::vector<TrainedModel>& of_fold = models.at(examples.fold[i]);
+    const std::size_t vits = of_fold.front().card.tuned ? of_fold.size() : 1;
+    const std::size_t present = present_frames(cohort.exams()[examples.exams[i].exam]);
+    frames += vits * std::min(present, cache::kMostFramesShown);
+  }
+  return frames;
+}
+
+// Explains those exams that the fold holds out; `mapping`: null without maps.
 void explain_fold(std::span<TrainedModel> models, std::size_t fold, const Dataset& dataset,
-                  const std::optional<std::filesystem::path>& weights, bool shows_frames,
-                  Examples& all) {
+                  const Mapping* mapping, Examples& all) {
   std::vector<std::size_t> places;
   std::vector<ExplainedExam> own;
   for (std::size_t i = 0; i < all.exams.size(); ++i) {
     if (all.fold[i] != fold) continue;
     places.push_back(i);
     own.push_back(all.exams[i]);
-    own.back().keep_gradients = weights.has_value();
+    own.back().keep_gradients = mapping != nullptr;
   }
   explain_exams(models, dataset, own, go_on);
   for (std::size_t i = 0; i < places.size(); ++i) all.exams[places[i]] = own[i];
-  if (!weights) return;
-  PatchMaps maps(models, dataset, *weights);
-  const auto found = maps.of(own, cache::kMostFramesShown, go_on);
+  if (mapping == nullptr) return;
+  PatchMaps maps(models, dataset, mapping->weights);
+  const auto found = maps.of(own, cache::kMostFramesShown, [&] {
+    go_on();
+    mapping->progress.add();
+  });
   for (std::size_t i = 0; i < places.size(); ++i)
-    all.maps[places[i]] =
-        map_pictures(maps, own[i], dataset.cache->exams()[own[i].exam], found[i], shows_frames);
+    all.maps[places[i]] = map_pictures(maps, own[i], dataset.cache->exams()[own[i].exam], found[i],
+                                       mapping->shows_frames);
   all.block = maps.block();
   all.largest_gap = std::max(all.largest_gap, maps.largest_gap());
 }
@@ -133,7 +168,7 @@ void explain_fold(std::span<TrainedModel> models, std::size_t fold, const Datase
 std::string maps_text(const Examples& examples) {
   return concat("Above each drawing: what each patch of a frame adds, red where it raises the ",
                 "output and blue where it lowers it, the strongest of the exam in full colour. ",
-                "The patches lie in the square that the ViT saw. These are integrated gradients ",
+                "Maps cover what the ViT saw of a frame. These are integrated gradients ",
                 "on the tokens that enter its block ", examples.block, " (counted from 0), from a ",
                 "frame whose patches are all its mean patch; they add up within ",
                 exact(std::round(examples.largest_gap * 1e7) / 1e7), ".");
@@ -189,20 +224,17 @@ FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
   if (!can_be_explained(table.targets)) return report;
   report.choice = table.targets.front().kind().explained_exams();
   const auto choices = most_telling(table);
-  Examples all;
-  for (const auto& [key, choice] : choices) {
-    const PredictionTable::Row& row = table.rows[choice.row];
-    if (std::ranges::count(all.exams, row.exam, &ExplainedExam::exam) > 0) continue;
-    const int decision = table.of.front().decision[choice.row];
-    all.exams.push_back({row.exam, 0, table.targets.front().kind().explained_class(decision)});
-    all.row.push_back(choice.row);
-    all.fold.push_back(row.fold);
-  }
-  all.maps.resize(all.exams.size());
+  Examples all = chosen_exams(choices, table);
   try {
     auto models = models_by_fold(run, choices, table, cohort, dataset);
+    std::optional<Progress> progress;
+    std::optional<Mapping> mapping;
+    if (weights) {
+      progress.emplace("map", "frames", frames_to_map(all, models, cohort));
+      mapping.emplace(Mapping{*weights, pictures.wanted(), *progress});
+    }
     for (auto& [fold, of_fold] : models)
-      explain_fold(of_fold, fold, dataset, weights, pictures.wanted(), all);
+      explain_fold(of_fold, fold, dataset, mapping ? &*mapping : nullptr, all);
   } catch (const c10::OutOfMemoryError&) {
     log_warning("there is not enough memory to show contributions in the report");
     return {};

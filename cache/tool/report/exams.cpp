@@ -34,7 +34,9 @@ std::string similarity_charts(std::span<const float> features, std::size_t dimen
                                     cells, low, 1.0, shown, pictures.of(exam, shown));
   html::Series series{"", {}, cosine_to_previous(features, dimension), {}, {}};
   for (std::size_t t = 0; t < frames; ++t) series.x.push_back(static_cast<double>(t));
-  html += html::line_chart({"Cosine with the frame before", "frame", "cosine", {series}});
+  html::Chart chart{"Cosine with the frame before", "frame", "cosine", {series}};
+  chart.whole_x = true;
+  html += html::line_chart(chart);
   return html;
 }
 

@@ -38,6 +38,17 @@ TEST(Scale, MapsTheRangeToPixelsAndClamps) {
   EXPECT_DOUBLE_EQ(point(5), 50);
 }
 
+TEST(Axes, WholeNumbersHaveNoTicksBetweenThem) {
+  const std::string counts = histogram("t", "x", "exams", {1, 2, 2});
+  Chart epochs{"t", "epoch", "loss", {{"one", {1, 2}, {0.1, 0.2}, {}, {}}}};
+  epochs.whole_x = true;
+  for (const std::string& svg : {counts, line_chart(epochs)}) {
+    EXPECT_THAT(svg, testing::HasSubstr(">2</text>"));
+    EXPECT_THAT(svg, testing::Not(testing::HasSubstr(">1.5</text>")));
+  }
+  EXPECT_THAT(counts, testing::HasSubstr(">0</text>"));
+}
+
 TEST(SvgText, ShorteningNeverCutsACharacter) {
   EXPECT_EQ(shortened("abc", 100), "abc");
   const std::string umlauts = "ääääääääääää";

@@ -67,7 +67,7 @@ std::string overfitting_text(const std::vector<FoldCurve>& curves) {
   if (fits == 0) return {};
   return paragraph(concat(
       fits, " of ", plural(curves.size(), "fit"),
-      " overfit behind the epoch that was kept: the validation loss rose by more than 5 % while "
+      " overfit after the epoch that was kept: the validation loss rose by more than 5 % while "
       "the training loss went on falling. Early stopping kept the model from before."));
 }
 
@@ -127,6 +127,7 @@ std::string loss_charts(const TargetReport& report) {
              "epoch",
              words_of(report.scale).loss,
              {}};
+  mean.whole_x = true;
   mean.series.push_back(loss_series("training", report.curves, &FoldCurve::train_loss));
   mean.series.push_back(loss_series("validation", report.curves, &FoldCurve::validation_loss));
   mean.series.push_back(kept_epochs(report.curves));
@@ -135,6 +136,7 @@ std::string loss_charts(const TargetReport& report) {
   const std::string said = overfitting_text(report.curves);
   if (by_fold.size() == 1) return line_chart(mean) + said;
   Chart folds{"Validation loss of each fold", "epoch", words_of(report.scale).loss, {}};
+  folds.whole_x = true;
   for (const auto& [key, curves] : by_fold) {
     if (folds.series.size() == kMostLines) {
       folds.title = concat("Validation loss of the first ", kMostLines, " folds");

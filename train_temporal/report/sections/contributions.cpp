@@ -20,6 +20,7 @@ std::string one_exam(const FrameContributions& exam) {
   html::Series dots{"frames", exam.at, exam.contribution, {}, {}};
   dots.points = true;
   chart.series = {line, dots};
+  chart.whole_x = !exam.timed;
   if (exam.at.size() > 1) {
     chart.series.push_back({"no effect", {exam.at.front(), exam.at.back()}, {0, 0}, {}, {}, true});
   }

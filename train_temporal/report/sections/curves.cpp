@@ -154,12 +154,12 @@ std::vector<double> precision_at(const Curve& curve, const std::vector<double>& 
 }
 
 std::string roc_chart(const TargetReport& report) {
-  return html::line_chart({"ROC" + of_which_class(report) + band_text(report), "1 − specificity",
+  return html::line_chart({"ROC" + band_text(report), "1 − specificity" + of_which_class(report),
                            "sensitivity", ranking_series(report, kRoc), true, true});
 }
 
 std::string precision_recall_chart(const TargetReport& report) {
-  Chart chart{"Precision and recall" + of_which_class(report) + band_text(report), "recall",
+  Chart chart{"Precision and recall" + band_text(report), "recall" + of_which_class(report),
               "precision", ranking_series(report, kPrecisionRecall), true};
   chart.no_diagonal = true;
   if (report.classes.size() == 2) {
