@@ -10,10 +10,13 @@
 
 namespace coldframe {
 
-// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection that mixes every bit.
+// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection that mixes every bit. This is
+// its home; vectors of a processor (kernels/kernels.h) and of a device (models/device_draws.cpp)
+// compute the same bits.
+inline constexpr std::uint64_t kMixFactors[] = {0xbf58476d1ce4e5b9, 0x94d049bb133111eb};
 constexpr std::uint64_t mix_bits(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  x = (x ^ (x >> 30)) * kMixFactors[0];
+  x = (x ^ (x >> 27)) * kMixFactors[1];
   return x ^ (x >> 31);
 }
 

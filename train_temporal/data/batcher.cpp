@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+
+#include "common/torch/to_device.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -20,7 +23,7 @@ std::int64_t partner_row(const Dataset& dataset, const Partner& partner, std::si
          dataset.rows_before(partner.view);
 }
 
-torch::Tensor clock_tensor(const Dataset& dataset, const PackedBatch& batch) {
+std::vector<float> clock_rows(const Dataset& dataset, const PackedBatch& batch) {
   std::vector<float> values;
   for (std::size_t b = 0; b < batch.exams.size(); ++b) {
     const std::vector<float>& clock = dataset.sequences[batch.exams[b]].clock;
@@ -32,14 +35,25 @@ torch::Tensor clock_tensor(const Dataset& dataset, const PackedBatch& batch) {
     for (std::size_t i = 0; i < clock.size(); ++i)
       own[i] = share * own[i] + (1 - share) * partner[i];
   }
-  return torch::tensor(values).view({batch.size(), -1});
+  return values;
 }
 
-torch::Tensor time_tensor(const PackedBatch& batch) {
-  torch::Tensor time =
-      torch::empty({static_cast<std::int64_t>(batch.times.size()), std::int64_t{kTimeColumns}});
-  std::copy_n(batch.times.data()->data(), time.numel(), time.data_ptr<float>());
-  return time;
+std::vector<std::int64_t> last_rows(const PackedBatch& batch) {
+  std::vector<std::int64_t> first(batch.batch_sizes.size()), last;  // rows of each step
+  std::exclusive_scan(batch.batch_sizes.begin(), batch.batch_sizes.end(), first.begin(),
+                      std::int64_t{0});
+  for (const std::int64_t length : batch.lengths)
+    last.push_back(first[static_cast<std::size_t>(length) - 1] + std::ssize(last));
+  return last;
+}
+
+// Of each packed row, what its exam has.
+std::vector<float> share_rows(const PackedBatch& batch) {
+  std::vector<float> shares;
+  for (std::int64_t reaching : batch.batch_sizes)
+    for (std::size_t b = 0; b < static_cast<std::size_t>(reaching); ++b)
+      shares.push_back(static_cast<float>(batch.shares[b]));
+  return shares;
 }
 
 }  // namespace
@@ -111,32 +125,43 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, PackedBatch& bat
 }
 
 PackedBatch make_batch(const Dataset& dataset, std::vector<BatchItem> items) {
-  const torch::Device device = dataset.device;
   PackedBatch batch;
   pack(dataset, std::move(items), batch);
-  batch.time = time_tensor(batch).to(device);
-  batch.clock = clock_tensor(dataset, batch).to(device);
+  const std::int64_t size = batch.size(), frames = std::ssize(batch.frame_rows);
+  const std::vector<float> clock = clock_rows(dataset, batch);
+  BatchTensors& tensors = batch.tensors;
+  Parcel parcel;
+  const float* const times = batch.times.data()->data();
+  parcel.add(std::span(times, batch.times.size() * kTimeColumns), {frames, kTimeColumns},
+             tensors.time);
+  parcel.add<float>(clock, {size, std::ssize(clock) / size}, tensors.clock);
+  parcel.add<std::int64_t>(batch.frame_rows, {frames}, tensors.feature_rows);
+  parcel.add<std::int64_t>(last_rows(batch), {size}, tensors.last_rows);
+  parcel.add<std::int64_t>(batch.lengths, {size}, tensors.lengths);
+  const std::vector<std::int64_t> exams(batch.exams.begin(), batch.exams.end());
+  parcel.add<std::int64_t>(exams, {size}, tensors.exams);
+  if (batch.mixed()) {
+    parcel.add<std::int64_t>(batch.partner_rows, {frames}, tensors.partner_rows);
+    parcel.add<float>(share_rows(batch), {frames, 1}, tensors.shares);
+  }
+  parcel.send(dataset.device);
   return batch;
 }
 
 torch::Tensor gather_features(const Dataset& dataset, const PackedBatch& batch,
                               const torch::Tensor& mean) {
-  const auto gather = [&](const std::vector<std::int64_t>& rows) {
-    const torch::Tensor at = torch::tensor(rows, torch::kInt64).to(dataset.features.device());
-    return dataset.features.index_select(0, at)
-        .to(dataset.device)
-        .to(torch::kFloat32);  // index_select copies: it may be written to
+  const auto gather = [&](const std::vector<std::int64_t>& rows, const torch::Tensor& on_device) {
+    const torch::Tensor& all = dataset.features;
+    const torch::Tensor found =
+        all.device() == dataset.device
+            ? all.index_select(0, on_device)
+            : to_device(all.index_select(0, torch::tensor(rows, torch::kInt64)), dataset.device);
+    return found.to(torch::kFloat32);  // index_select copies: it may be written to
   };
-  torch::Tensor own = gather(batch.frame_rows);
+  torch::Tensor own = gather(batch.frame_rows, batch.tensors.feature_rows);
   if (!batch.mixed()) return own;
-  std::vector<float> shares;
-  for (std::int64_t reaching : batch.batch_sizes) {
-    for (std::size_t b = 0; b < static_cast<std::size_t>(reaching); ++b) {
-      shares.push_back(static_cast<float>(batch.shares[b]));
-    }
-  }
-  const torch::Tensor share = torch::tensor(shares).unsqueeze(1).to(dataset.device);  // [N, 1]
-  torch::Tensor other = gather(batch.partner_rows);
+  const torch::Tensor& share = batch.tensors.shares;
+  torch::Tensor other = gather(batch.partner_rows, batch.tensors.partner_rows);
   if (!mean.defined()) return own.mul_(share).add_(other.mul_(1 - share));
   const torch::Tensor nowhere = own.isnan().logical_and_(other.isnan());
   const auto known = [&](torch::Tensor& rows) { return rows.sub_(mean).nan_to_num_(0.0); };

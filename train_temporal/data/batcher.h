@@ -45,6 +45,17 @@ struct BatchItem {
   std::optional<Partner> partner = {};
 };
 
+// What LibTorch's models take of a batch, on the device that computes; rows count from 0, int64.
+struct BatchTensors {
+  torch::Tensor time;                  // [N, kTimeColumns]
+  torch::Tensor clock;                 // [B, F]
+  torch::Tensor feature_rows;          // [N] of Dataset::features
+  torch::Tensor last_rows;             // [B] of the batch: of each exam's last frame
+  torch::Tensor lengths;               // [B]
+  torch::Tensor exams;                 // [B]
+  torch::Tensor partner_rows, shares;  // [N] with mixup
+};
+
 // B exams with N frames altogether, the longest with T.
 struct PackedBatch {
   std::vector<std::size_t> exams;                      // [B] longest sequence first
@@ -62,15 +73,12 @@ struct PackedBatch {
   std::vector<std::size_t> partners;       // [B] exams
   std::vector<double> shares;              // [B]
 
-  // For models that LibTorch differentiates; of make_batch() alone.
-  torch::Tensor time;   // [N, kTimeColumns]
-  torch::Tensor clock;  // [B, F]
+  BatchTensors tensors;  // of make_batch() alone
 
   bool mixed() const { return !shares.empty(); }
   std::int64_t size() const { return static_cast<std::int64_t>(exams.size()); }
   // int64 on the CPU, as LibTorch wants them.
   torch::Tensor batch_sizes_tensor() const { return torch::tensor(batch_sizes, torch::kInt64); }
-  torch::Tensor lengths_tensor() const { return torch::tensor(lengths, torch::kInt64); }
 };
 
 // Calls body(exam, row of the exam) for what a model puts out of a batch, in its order: a row per

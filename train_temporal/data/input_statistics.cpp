@@ -156,7 +156,7 @@ void time_statistics(const Dataset& dataset, const std::vector<std::size_t>& exa
   const auto zeros = [] { return torch::zeros({kColumns}, torch::kFloat64); };
   torch::Tensor count = zeros(), sum = zeros(), squares = zeros();
   for_batches(dataset, exams, [&](const PackedBatch& batch) {
-    const torch::Tensor time = batch.time.cpu().to(torch::kFloat64);
+    const torch::Tensor time = batch.tensors.time.cpu().to(torch::kFloat64);
     const torch::Tensor known = time.narrow(1, kIntervalKnown, kColumns);
     count += known.sum(0);
     sum += (time.narrow(1, kLogInterval, kColumns) * known).sum(0);
@@ -164,7 +164,7 @@ void time_statistics(const Dataset& dataset, const std::vector<std::size_t>& exa
   count.clamp_min_(1);
   const torch::Tensor mean = sum / count;
   for_batches(dataset, exams, [&](const PackedBatch& batch) {
-    const torch::Tensor time = batch.time.cpu().to(torch::kFloat64);
+    const torch::Tensor time = batch.tensors.time.cpu().to(torch::kFloat64);
     const torch::Tensor value = time.narrow(1, kLogInterval, kColumns);
     squares += ((value - mean).square() * time.narrow(1, kIntervalKnown, kColumns)).sum(0);
   });
@@ -175,7 +175,8 @@ void time_statistics(const Dataset& dataset, const std::vector<std::size_t>& exa
 // Of all exams, [B, F].
 torch::Tensor clocks_of(const Dataset& dataset, const std::vector<std::size_t>& exams) {
   std::vector<torch::Tensor> clocks;
-  for_batches(dataset, exams, [&](const PackedBatch& batch) { clocks.push_back(batch.clock); });
+  for_batches(dataset, exams,
+              [&](const PackedBatch& batch) { clocks.push_back(batch.tensors.clock); });
   return torch::cat(clocks);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "common/torch/tensor.h"
 #include "train_temporal/data/sampler.h"
@@ -25,8 +26,8 @@ class Dropout {
   // Factors are 0 or 1 / (1 − probability). out: [R, W]; keys: [R]
   void fill(RandomPurpose layer, std::span<const std::uint64_t> keys, std::int64_t width,
             float* out) const;
-  torch::Tensor mask(RandomPurpose layer, std::span<const std::uint64_t> keys,
-                     std::int64_t width) const;
+  torch::Tensor mask(RandomPurpose layer, std::span<const std::uint64_t> keys, std::int64_t width,
+                     const torch::Device& device = torch::kCPU) const;
   // x: [R, W]; keys: [R], what each row belongs to.
   torch::Tensor operator()(const torch::Tensor& x, RandomPurpose layer,
                            std::span<const std::uint64_t> keys) const;
@@ -34,12 +35,15 @@ class Dropout {
   bool noisy() const { return noise_ > 0; }
   // Adds noise to standardised inputs x [R, W]; keys: [R]
   void add_noise(std::span<const std::uint64_t> keys, std::int64_t width, float* x) const;
-  void add_noise(std::span<const std::uint64_t> keys, torch::Tensor x) const;  // x: contiguous
+  void add_noise(std::span<const std::uint64_t> keys, torch::Tensor& x) const;  // x: contiguous
 
  private:
-  std::uint64_t start_of_row(RandomPurpose layer, std::uint64_t key) const {
-    return CounterRandom({seed_, static_cast<std::uint64_t>(layer), epoch_, key}).next();
-  }
+  struct Factors {
+    std::uint16_t threshold;
+    float scale;
+  };
+  Factors factors() const;
+  std::vector<std::uint64_t> starts(RandomPurpose layer, std::span<const std::uint64_t> keys) const;
 
   double probability_ = 0, noise_ = 0;
   std::uint64_t seed_ = 0, epoch_ = 0;

@@ -62,7 +62,7 @@ torch::Tensor SequenceModel::outputs(torch::Tensor features, const PackedBatch& 
   if (inputs != Inputs::kLevel) features = with_changes(features, batch, inputs);
   if (!covariates.defined() || (!uses_features() && covariate_head.is_empty()))
     return forward(features, batch, dropout);
-  const torch::Device device = batch.time.device();
+  const torch::Device device = batch.tensors.time.device();
   if (covariate_head.is_empty()) {
     const torch::Tensor rows = covariates_of(covariates, batch, true, device);
     features = torch::cat({features, rows}, 1);  // [N, D + K]; those without are not kept

@@ -50,8 +50,8 @@ AdamW::AdamW(const std::vector<OptimizedModule>& modules, double weight_decay) {
   }
 }
 
-double AdamW::gradient_norm(ThreadTeam& team, std::span<float* const> parts) {
-  if (!gradients_.is_cpu()) return gradients_.norm().item<double>();
+// Returns their norm.
+double AdamW::sum_gradients(ThreadTeam& team, std::span<float* const> parts) {
   float* const own = gradients_.data_ptr<float>();
   if (parts.empty()) parts = {&own, 1};
   const std::int64_t size = gradients_.numel();
@@ -65,10 +65,16 @@ double AdamW::gradient_norm(ThreadTeam& team, std::span<float* const> parts) {
   return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
-double AdamW::clip_gradients(double max_norm, ThreadTeam& team, std::span<float* const> parts) {
-  const double norm = gradient_norm(team, parts);
-  gradient_scale_ = max_norm > 0 && norm > max_norm ? max_norm / (norm + 1e-6) : 1.0;
-  return norm;
+void AdamW::clip_gradients(double max_norm, ThreadTeam& team, std::span<float* const> parts) {
+  constexpr double kSmall = 1e-6;
+  if (!has_kernels()) {
+    norm_ = gradients_.norm();
+    if (max_norm > 0) gradients_.mul_((max_norm / (norm_ + kSmall)).clamp_max(1));
+    return;
+  }
+  const double norm = sum_gradients(team, parts);
+  gradient_scale_ = max_norm > 0 && norm > max_norm ? max_norm / (norm + kSmall) : 1.0;
+  norm_ = torch::scalar_tensor(norm, torch::kFloat64);
 }
 
 void AdamW::step_on_cpu(const Part& module, double learning_rate, ThreadTeam& team) {
@@ -102,7 +108,6 @@ void AdamW::step_elsewhere(const Part& module, double learning_rate) {
   };
   const torch::Tensor parameters = own(parameters_), gradients = own(gradients_);
   const torch::Tensor first = own(first_moment_), second = own(second_moment_);
-  gradients.mul_(gradient_scale_);
   parameters.addcmul_(parameters, own(decay_), -learning_rate);
   first.lerp_(gradients, 1 - kBeta1);
   second.mul_(kBeta2).addcmul_(gradients, gradients, 1 - kBeta2);
@@ -116,7 +121,7 @@ void AdamW::step(double learning_rate, ThreadTeam& team) {
   torch::NoGradGuard no_grad;
   ++steps_;
   for (const Part& module : parts_) {
-    if (parameters_.is_cpu()) {
+    if (has_kernels()) {
       step_on_cpu(module, module.rate * learning_rate, team);
     } else {
       step_elsewhere(module, module.rate * learning_rate);

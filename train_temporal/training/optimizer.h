@@ -35,10 +35,12 @@ class AdamW {
   AdamW(const std::vector<OptimizedModule>& modules, double weight_decay);
 
   void zero_gradients() { gradients_.zero_(); }
-  // The next step() takes the gradients scaled to a norm of at most `max_norm` (0: as they are);
-  // returns the norm before. On the CPU the gradients are first summed over `parts`, of which the
-  // first is gradients(); empty: that alone.
-  double clip_gradients(double max_norm, ThreadTeam& team, std::span<float* const> parts = {});
+  // The next step() takes the gradients scaled to a norm of at most `max_norm` (0: as they are). On
+  // the CPU the gradients are first summed over `parts`, of which the first is gradients(); empty:
+  // that alone.
+  void clip_gradients(double max_norm, ThreadTeam& team, std::span<float* const> parts = {});
+  // Before that; waits for a device.
+  double gradient_norm() const { return norm_.item<double>(); }
   // Loshchilov and Hutter 2019, betas 0.9 and 0.999.
   void step(double learning_rate, ThreadTeam& team);
 
@@ -55,11 +57,17 @@ class AdamW {
     std::int64_t begin, size;
     double rate;
   };
-  double gradient_norm(ThreadTeam& team, std::span<float* const> parts);
+  double sum_gradients(ThreadTeam& team, std::span<float* const> parts);
   void step_on_cpu(const Part& part, double learning_rate, ThreadTeam& team);
   void step_elsewhere(const Part& part, double learning_rate);
 
+  // Our kernels are for floats on the CPU.
+  bool has_kernels() const {
+    return parameters_.is_cpu() && parameters_.scalar_type() == torch::kFloat32;
+  }
+
   torch::Tensor parameters_, gradients_, first_moment_, second_moment_, decay_;
+  torch::Tensor norm_;       // of the gradients, where they are
   std::vector<Part> parts_;  // neighbours of one rate
   std::int64_t steps_ = 0;
   double gradient_scale_ = 1;

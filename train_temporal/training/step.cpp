@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/torch/to_device.h"
+
 namespace coldframe::temporal {
 namespace {
 
@@ -11,13 +13,13 @@ void differentiate(const torch::Tensor& outputs, const PackedBatch& batch,
   if (objective.is_cross_entropy() && !batch.mixed()) {
     const torch::Tensor loss = objective.cross_entropy(outputs, batch);
     (loss / total.targets[0].weight).backward();
-    sum.targets[0].loss += loss.item<double>();
+    sum.add(loss);
     return;
   }
   const torch::Tensor values = outputs.detach().cpu().to(torch::kFloat32).contiguous();
   torch::Tensor gradient = torch::empty_like(values);
   objective.add(batch, values.const_data_ptr<float>(), total, sum, gradient.data_ptr<float>());
-  outputs.backward(gradient.to(outputs.device(), outputs.scalar_type()));
+  outputs.backward(to_device(gradient.to(outputs.scalar_type()), outputs.device()));
 }
 
 }  // namespace

@@ -159,9 +159,10 @@ void Trainer::update_parameters(double learning_rate) {
   if (fused_) parts = fused_->gradient_parts();
   const bool scaled = task_.options.precision == torch::kFloat16;
   if (scaled) optimizer_.gradients().div_(loss_scale_.factor);
-  const double norm = optimizer_.clip_gradients(task_.options.clip, *team_, parts);
-  if (scaled) loss_scale_.update(std::isfinite(norm));
-  if (!scaled || std::isfinite(norm)) optimizer_.step(learning_rate, *team_);
+  optimizer_.clip_gradients(task_.options.clip, *team_, parts);
+  const bool usable = !scaled || std::isfinite(optimizer_.gradient_norm());
+  if (scaled) loss_scale_.update(usable);
+  if (usable) optimizer_.step(learning_rate, *team_);
 }
 
 // The sums over a batch are the same in micro-batches of any size, but for rounding.

@@ -83,9 +83,9 @@ torch::Tensor Chain::dropped(const torch::Tensor& added, const Step& step, const
       static_cast<double>(std::max<std::int64_t>(model_->architecture.depth - 1, 1));
   const temporal::Dropout path = pass.dropout->of(drop_path_ * double(step.block) / blocks);
   if (!path.active()) return x;
-  const torch::Tensor factors =
-      path.mask(in_block(RandomPurpose::kDropPath, step.block, step.part), pass.keys, 1);
-  return x * factors.unsqueeze(2).to(x.device(), x.scalar_type());
+  const torch::Tensor factors = path.mask(in_block(RandomPurpose::kDropPath, step.block, step.part),
+                                          pass.keys, 1, x.device());
+  return x * factors.unsqueeze(2).to(x.scalar_type());
 }
 
 Values Chain::forward(std::size_t index, const Values& input, const Pass& pass, Keep keep) const {

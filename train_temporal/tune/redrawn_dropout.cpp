@@ -17,8 +17,8 @@ struct Mask : torch::CustomClassHolder {
       : dropout(d), layer(l), keys(k.begin(), k.end()) {}
 
   torch::Tensor applied_to(const torch::Tensor& x) const {
-    const torch::Tensor factors = dropout.mask(layer, keys, x.numel() / x.size(0));
-    return x * factors.to(x.device(), x.scalar_type()).view_as(x);
+    const torch::Tensor factors = dropout.mask(layer, keys, x.numel() / x.size(0), x.device());
+    return x * factors.to(x.scalar_type()).view_as(x);
   }
 
   temporal::Dropout dropout;

@@ -77,7 +77,9 @@ TEST(Batcher, ComputesIntervalsAfterSamplingAndMarksUnknownTimes) {
   Dataset dataset = testing::noise_dataset({4}, 2);
   dataset.sequences[0].time_s = {0.0, 1.0, 3.0, cache::kUnknownTime};
   const PackedBatch batch = make_batch(dataset, {{0, {{0, 2, 3}, {0, 2, 3}}}});
-  const auto at = [&](int row, int column) { return batch.time[row][column].item<float>(); };
+  const auto at = [&](int row, int column) {
+    return batch.tensors.time[row][column].item<float>();
+  };
   EXPECT_EQ(at(0, kIntervalKnown), 0);
   EXPECT_EQ(at(0, kTimeKnown), 1);
   EXPECT_NEAR(at(1, kLogInterval), std::log(3.0), 1e-6);
@@ -91,7 +93,9 @@ TEST(Batcher, TellsTheTimeSinceAZeroThatExamsShare) {
   dataset.sequences[0].time_s = {0.0, 22.0};
   dataset.sequences[0].elapsed_start = 8;
   const PackedBatch batch = make_batch(dataset, testing::all_frames(dataset, {0, 1}));
-  const auto at = [&](int row, int column) { return batch.time[row][column].item<float>(); };
+  const auto at = [&](int row, int column) {
+    return batch.tensors.time[row][column].item<float>();
+  };
   EXPECT_NEAR(at(0, kLogElapsed), std::log(9.0), 1e-6);
   EXPECT_NEAR(at(2, kLogElapsed), std::log(31.0), 1e-6);
   EXPECT_EQ(at(2, kElapsedKnown), 1);

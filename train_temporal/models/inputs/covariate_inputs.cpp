@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/torch/to_device.h"
+
 namespace coldframe::temporal {
 
 void copy_covariates(const torch::Tensor& table, const PackedBatch& batch, bool per_frame,
@@ -33,7 +35,7 @@ torch::Tensor covariates_of(const torch::Tensor& table, const PackedBatch& batch
   const auto rows = per_frame ? static_cast<std::int64_t>(batch.frame_rows.size()) : batch.size();
   torch::Tensor all = torch::empty({rows, table.size(1)});
   copy_covariates(table, batch, per_frame, all.data_ptr<float>(), table.size(1));
-  return all.to(device);
+  return to_device(all, device);
 }
 
 }  // namespace coldframe::temporal

@@ -244,7 +244,7 @@ void drop(std::int64_t n, const Drop& s, float* out) {
 void add_noise(std::int64_t n, const Noise& s, float* x) {
   const float* quantile = normal_quantiles();
   for (std::int64_t i = 0; i < n; i += 4) {
-    const std::uint64_t bits = mixed_word(s.start + static_cast<std::uint64_t>(i));
+    const std::uint64_t bits = mix_bits(s.start + static_cast<std::uint64_t>(i));
     const std::int64_t end = n - i < 4 ? n - i : 4;
     for (std::int64_t part = 0; part < end; ++part) {
       x[i + part] += s.deviation * quantile[(bits >> (16 * part)) & (kQuantiles - 1)];

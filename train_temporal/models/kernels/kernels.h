@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "common/threads/counter_random.h"
+
 namespace coldframe::temporal {
 
 // C[m, n] = start + Σ_k A(m, k) · B(k, n), summed in ascending k by fused multiply-adds.
@@ -87,19 +89,12 @@ struct Noise {
 inline constexpr std::size_t kQuantiles = 4096;
 const float* normal_quantiles();  // [kQuantiles], ascending
 
-// So many values are drawn at once; mix_bits() of counter_random.h multiplies by these.
-inline constexpr std::int64_t kDropBlock = 32;
-inline constexpr std::uint64_t kMix1 = 0xbf58476d1ce4e5b9, kMix2 = 0x94d049bb133111eb;
-inline std::uint64_t mixed_word(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * kMix1;
-  x = (x ^ (x >> 27)) * kMix2;
-  return x ^ (x >> 31);
-}
+inline constexpr std::int64_t kDropBlock = 32;  // so many values are drawn at once
 // Serves instruction sets without vectors of 64-bit products.
 inline void drop_block_by_words(std::uint64_t start, std::uint16_t threshold, float scale,
                                 float* out) {
   for (std::uint64_t i = 0; i < kDropBlock; i += 4) {
-    const std::uint64_t x = mixed_word(start + i);
+    const std::uint64_t x = mix_bits(start + i);
     for (int part = 0; part < 64; part += 16) {
       *out++ = ((x >> part) & 0xffff) >= threshold ? scale : 0.0f;
     }

@@ -49,9 +49,9 @@ struct Vector {
     const __m512i steps = _mm512_set_epi64(28, 24, 20, 16, 12, 8, 4, 0);
     __m512i x = _mm512_add_epi64(_mm512_set1_epi64(static_cast<long long>(start)), steps);
     x = _mm512_mullo_epi64(_mm512_xor_si512(x, _mm512_srli_epi64(x, 30)),
-                           _mm512_set1_epi64(static_cast<long long>(kMix1)));
+                           _mm512_set1_epi64(static_cast<long long>(kMixFactors[0])));
     x = _mm512_mullo_epi64(_mm512_xor_si512(x, _mm512_srli_epi64(x, 27)),
-                           _mm512_set1_epi64(static_cast<long long>(kMix2)));
+                           _mm512_set1_epi64(static_cast<long long>(kMixFactors[1])));
     x = _mm512_xor_si512(x, _mm512_srli_epi64(x, 31));
     const __mmask32 kept =
         _mm512_cmpge_epu16_mask(x, _mm512_set1_epi16(static_cast<short>(threshold)));

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "common/torch/to_device.h"
 #include "train_temporal/models/inputs/covariate_inputs.h"
 
 namespace coldframe::temporal {
@@ -32,7 +33,7 @@ torch::Tensor turned(const torch::Tensor& x, const torch::Tensor& cosine,
 }
 
 torch::Tensor int_tensor(const std::vector<std::int64_t>& values, const torch::Device& device) {
-  return torch::tensor(values, torch::kInt64).to(device);
+  return to_device(torch::tensor(values, torch::kInt64), device);
 }
 
 }  // namespace
@@ -53,12 +54,12 @@ torch::Tensor rotary_speeds(std::int64_t hidden) {
 PackedFrames::PackedFrames(const ModelConfig& config, const StateDict& tensors,
                            const torch::Tensor& features, const PackedBatch& batch,
                            const Dropout& dropout, const torch::Tensor& covariates, bool training)
-    : TorchOperations(config, tensors, features, batch.time),
+    : TorchOperations(config, tensors, features, batch.tensors.time),
       batch_(batch),
       dropout_(dropout),
       covariates_(covariates),
       training_(training),
-      device_(batch.time.device()),
+      device_(batch.tensors.time.device()),
       first_(first_rows(batch)) {}
 
 void PackedFrames::add_noise(torch::Tensor& x) {
@@ -78,7 +79,8 @@ Value PackedFrames::covariates() {
 // whether these are unknown: [B, F] → [N, F + 3].
 Value PackedFrames::clock() {
   torch::Tensor x =
-      (batch_.clock.narrow(1, 0, config_.clock_width) - tensor("clock_mean")) / tensor("clock_std");
+      (batch_.tensors.clock.narrow(1, 0, config_.clock_width) - tensor("clock_mean")) /
+      tensor("clock_std");
   dropout_.add_noise(batch_.exam_keys, x);
   of_exams_ = !config_.per_frame();
   if (of_exams_) return of(x);
@@ -92,16 +94,16 @@ Value PackedFrames::clock() {
   }
   const torch::Tensor exams = int_tensor(exam, device_);
   const torch::Tensor last =
-      (batch_.clock.select(1, kClockLogFrames).expm1() - 1).clamp_min(1);  // [B]
+      (batch_.tensors.clock.select(1, kClockLogFrames).expm1() - 1).clamp_min(1);  // [B]
   const torch::Tensor known = time_.narrow(1, kTimeKnown, 1);
   const torch::Tensor since =
       (time_.narrow(1, kSinceFirst, 1) - tensor("time_mean").narrow(0, 1, 1)) /
       tensor("time_std").narrow(0, 1, 1) * known;
-  return of(
-      torch::cat({x.index_select(0, exams),
-                  (torch::tensor(place).to(device_) / last.index_select(0, exams)).unsqueeze(1),
-                  since, 1 - known},
-                 1));
+  return of(torch::cat(
+      {x.index_select(0, exams),
+       (to_device(torch::tensor(place), device_) / last.index_select(0, exams)).unsqueeze(1), since,
+       1 - known},
+      1));
 }
 
 Value PackedFrames::recur(const Value& x, std::int64_t layer) {
@@ -214,14 +216,14 @@ const PackedFrames::Grid& PackedFrames::grid() {
   }
   grid_ = Grid{int_tensor(grid, device_), int_tensor(rows, device_), {}, {}, {}};
   if (rows.size() < grid.size()) {
-    grid_->mask = (torch::arange(steps).unsqueeze(0) < batch_.lengths_tensor().unsqueeze(1))
-                      .view({exams, 1, 1, steps})
-                      .to(device_);
+    const torch::Tensor& lengths = batch_.tensors.lengths;
+    grid_->mask = (torch::arange(steps, lengths.options()).unsqueeze(0) < lengths.unsqueeze(1))
+                      .view({exams, 1, 1, steps});
   }
   const torch::Tensor angle =
       (places().unsqueeze(1) * rotary_speeds(config_.hidden)).unsqueeze(1).unsqueeze(1);
-  grid_->cosine = angle.cos().to(device_, torch::kFloat32);
-  grid_->sine = angle.sin().to(device_, torch::kFloat32);
+  grid_->cosine = to_device(angle.cos().to(torch::kFloat32), device_);
+  grid_->sine = to_device(angle.sin().to(torch::kFloat32), device_);
   return *grid_;
 }
 
@@ -243,12 +245,7 @@ Value PackedFrames::attend(const Value& x) {
 
 // The last state of a layer that reads backwards is that of the first frame.
 torch::Tensor PackedFrames::last_of(const torch::Tensor& states) const {
-  std::vector<std::int64_t> rows;
-  for (std::size_t exam = 0; exam < batch_.lengths.size(); ++exam) {
-    rows.push_back(first_[static_cast<std::size_t>(batch_.lengths[exam]) - 1] +
-                   static_cast<std::int64_t>(exam));
-  }
-  const torch::Tensor last = states.index_select(0, int_tensor(rows, states.device()));
+  const torch::Tensor last = states.index_select(0, batch_.tensors.last_rows);
   const std::int64_t hidden = config_.hidden;
   if (states.size(1) == hidden) return last;
   return torch::cat(
@@ -261,13 +258,11 @@ Value PackedFrames::pool(const Value& x) {
   if (kind == TemporalPool::kLast) return of(last_of(x.tensor));
   const torch::Tensor frames = std::get<0>(torch::nn::utils::rnn::pad_packed_sequence(
       PackedSequence(x.tensor, batch_.batch_sizes_tensor()), /*batch_first=*/true));  // [B, T, W]
-  if (kind == TemporalPool::kMean)
-    return of(frames.sum(1) /
-              batch_.lengths_tensor().unsqueeze(1).to(frames.device(), frames.scalar_type()));
+  const torch::Tensor lengths = batch_.tensors.lengths.unsqueeze(1);                  // [B, 1]
+  if (kind == TemporalPool::kMean) return of(frames.sum(1) / lengths.to(frames.scalar_type()));
   const torch::Tensor scores = linear({x.width, frames}, "attention", 1).tensor;  // [B, T, 1]
-  const torch::Tensor step = torch::arange(frames.size(1)).unsqueeze(0);          // [1, T]
   const torch::Tensor beyond =
-      (step >= batch_.lengths_tensor().unsqueeze(1)).to(frames.device());  // [B, T]
+      torch::arange(frames.size(1), lengths.options()).unsqueeze(0) >= lengths;  // [B, T]
   const torch::Tensor masked =
       scores.squeeze(2).masked_fill(beyond, -std::numeric_limits<float>::infinity());
   return of(masked.softmax(1).unsqueeze(1).bmm(frames).squeeze(1));

@@ -71,7 +71,7 @@ torch::Tensor slope(const FrameGrid& all, const PackedBatch& batch, bool per_sec
   FrameGrid frames = all;
   if (per_second) {
     const auto column = [&](std::int64_t of) {
-      return pad_packed(batch.time.narrow(1, of, 1), batch);
+      return pad_packed(batch.tensors.time.narrow(1, of, 1), batch);
     };
     time = column(kSinceFirst);
     frames = all.where(column(kTimeKnown));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "common/torch/to_device.h"
 #include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
@@ -30,7 +31,21 @@ void add_outputs(BatchOutputs& all, const PackedBatch& part, const float* output
   }
 }
 
+void LossSum::add(const torch::Tensor& loss) {
+  if (loss.is_cpu()) {
+    targets[0].loss += loss.item<double>();
+    return;
+  }
+  const torch::Tensor wide = loss.detach().to(torch::kFloat64);
+  on_device = on_device.defined() ? on_device + wide : wide;
+}
+
 double LossSum::mean() const {
+  if (on_device.defined()) {
+    LossSum settled{targets, {}};
+    settled.add(on_device.cpu());
+    return settled.mean();
+  }
   double sum = 0;
   for (const Part& part : targets) sum += part.weight > 0 ? part.loss / part.weight : 0;
   const std::size_t labeled = labeled_targets();
@@ -49,6 +64,7 @@ LossSum& LossSum::operator+=(const LossSum& other) {
     targets[t].loss += other.targets[t].loss;
     targets[t].weight += other.targets[t].weight;
   }
+  if (other.on_device.defined()) add(other.on_device);
   return *this;
 }
 
@@ -59,6 +75,16 @@ Objective::Objective(const Targets& targets, const std::vector<std::size_t>& tra
     losses_.push_back(loss_of(labels, train, options, options.label_smoothing));
     plain_.push_back(loss_of(labels, train, options, 0));
   }
+  if (!is_cross_entropy()) return;
+  std::vector<std::int64_t> classes;
+  std::vector<float> weights;
+  for (std::size_t exam = 0; exam < targets[0].value.size(); ++exam) {
+    const double label = targets[0].at(exam, 0);
+    classes.push_back(std::isnan(label) ? 0 : static_cast<std::int64_t>(label));
+    weights.push_back(static_cast<float>(losses_[0].weight(label)));
+  }
+  classes_ = torch::tensor(classes, torch::kInt64);
+  weights_ = torch::tensor(weights);
 }
 
 bool Objective::couples() const {
@@ -188,17 +214,12 @@ bool Objective::is_cross_entropy() const {
 
 torch::Tensor Objective::cross_entropy(const torch::Tensor& outputs,
                                        const PackedBatch& batch) const {
-  std::vector<std::int64_t> target;
-  std::vector<float> weight;
-  for (std::size_t exam : batch.exams) {
-    const double label = targets_[0].at(exam, 0);
-    target.push_back(static_cast<std::int64_t>(label));
-    weight.push_back(static_cast<float>(losses_.front().weight(label)));
-  }
-  const torch::Device device = outputs.device();
-  const torch::Tensor index = torch::tensor(target, torch::kInt64).to(device).unsqueeze(1);
+  classes_ = to_device(classes_, outputs.device());
+  weights_ = to_device(weights_, outputs.device());
+  const torch::Tensor& exams = batch.tensors.exams;
+  const torch::Tensor index = classes_.index_select(0, exams).unsqueeze(1);
   const torch::Tensor log_probability = outputs.log_softmax(1).gather(1, index).squeeze(1);
-  return -(log_probability * torch::tensor(weight).to(device)).sum();
+  return -(log_probability * weights_.index_select(0, exams)).sum();
 }
 
 }  // namespace coldframe::temporal

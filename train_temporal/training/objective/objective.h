@@ -18,12 +18,14 @@ struct LossSum {
     double loss = 0, weight = 0;
   };
   std::vector<Part> targets;
+  torch::Tensor on_device = {};  // of the first target, double: what a device adds to `targets`
 
   // Each target's mean loss over its labelled exams (or frames), and of these the mean over the
   // targets that have any; 0 when none has.
-  double mean() const;
+  double mean() const;  // waits for the device
   std::size_t labeled_targets() const;
   LossSum& operator+=(const LossSum& other);
+  void add(const torch::Tensor& loss);  // to the first target's
 };
 
 struct ObjectiveOptions {
@@ -75,6 +77,8 @@ class Objective {
   const Targets& targets_;
   std::vector<TargetLoss> losses_, plain_;               // in training, in evaluation
   std::vector<std::map<std::size_t, Coupled>> coupled_;  // [target] of each exam
+  // Of every exam, for cross_entropy(): on the device of its last call.
+  mutable torch::Tensor classes_, weights_;  // [E] int64, float
 };
 
 }  // namespace coldframe::temporal

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <map>
 
+#include "common/torch/to_device.h"
+
 namespace coldframe::temporal {
 namespace {
 
 torch::Tensor selected(const torch::Tensor& table, const std::vector<std::int64_t>& rows) {
   if (static_cast<std::int64_t>(rows.size()) == table.size(0)) return table;  // ascending: all
-  return table.index_select(0, torch::tensor(rows, torch::kInt64).to(table.device()));
+  return table.index_select(0, to_device(torch::tensor(rows, torch::kInt64), table.device()));
 }
 
 }  // namespace
