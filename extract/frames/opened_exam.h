@@ -39,6 +39,9 @@ class OpenedExam {
   // returns false to stop early. One that cannot be decoded is handed over as a missing one, with
   // its fault. DataError when a file is damaged so that nobody knows which of its frames are whole.
   void read(std::span<const std::int64_t> slots, const std::function<bool(ExamSlot&&)>& sink) const;
+  // The same before they are read. Frames of files that have one are kept for that, in at most 32
+  // MiB, and not decoded once more.
+  void look(std::span<const std::int64_t> slots, const std::function<bool(ExamSlot&&)>& sink) const;
 
  private:
   void add_item(std::size_t item);
@@ -59,6 +62,7 @@ class OpenedExam {
   std::map<std::filesystem::path, std::string> faults_;  // of files that cannot be opened
   std::vector<Slot> slots_;
   std::string kind_;
+  mutable std::map<const Source*, Frame> seen_;  // of look()
 };
 
 }  // namespace coldframe::frames

@@ -61,7 +61,7 @@ void CropPlan::look(const frames::OpenedExam& opened) {
     return source_of(slot) == source_of(slots.front());
   });
   std::vector<frames::Image> images;
-  opened.read(slots, [&](frames::ExamSlot&& slot) {
+  opened.look(slots, [&](frames::ExamSlot&& slot) {
     if (!slot.present) return true;
     if (slot.frame.region) return !one_file;  // which then states it of all its frames
     frames::Image& image = slot.frame.pixels;

@@ -61,7 +61,9 @@ std::map<std::string, Rect> crops(const std::map<std::string, std::string>& file
   const frames::OpenedExam opened(exam, options);
   const CropPlan plan(exam, opened, preprocessing);
   std::map<std::string, Rect> found;
+  for (const auto& [name, content] : files) folder.write(name, "looked at already");
   opened.read(opened.select({}), [&](frames::ExamSlot&& slot) {
+    EXPECT_TRUE(slot.present) << slot.fault;
     found[exam.items[slot.item].path.filename()] = plan.crop_of(slot).value();
     return true;
   });
