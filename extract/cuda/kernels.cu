@@ -3,7 +3,6 @@
 #include <cuda_runtime.h>
 
 #include "extract/cuda/dispatch.h"
-#include "extract/cuda/normalize.h"
 
 namespace coldframe::cuda {
 namespace {
@@ -149,8 +148,7 @@ int patches(const PatchArguments& a, void* stream) {
   });
 }
 
-constexpr GpuKernels kKernels{coldframe_normalize, patches,    embed_norm,
-                              residual_norm,       activation, rotate};
+constexpr GpuKernels kKernels{patches, embed_norm, residual_norm, activation, rotate};
 
 }  // namespace
 }  // namespace coldframe::cuda

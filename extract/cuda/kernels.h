@@ -15,7 +15,8 @@
 namespace coldframe::cuda {
 
 // uint8 frames to normalised patches as the patch embedding's matrix product takes them: row
-// (image, patch), column (channel, line, pixel).
+// (image, patch), column (channel, line, pixel). Of patches as large as the frame these are its
+// normalised planes.
 struct PatchArguments {
   const std::uint8_t* frames;  // [batch, size, size, 3]
   const float* levels;         // [3, 256]: what each level of each channel becomes
@@ -86,9 +87,6 @@ struct RotateArguments {
 constexpr int kOutOfMemory = 2;  // cudaErrorMemoryAllocation
 
 struct GpuKernels {
-  // in [batch, size, size, 3] uint8 -> out [batch, 3, size, size] float32 through levels [3, 256]
-  int (*normalize)(const std::uint8_t* in, const float* levels, float* out, std::int64_t batch,
-                   std::int64_t size, void* stream);
   int (*patches)(const PatchArguments& arguments, void* stream);
   int (*embed_norm)(const EmbedNormArguments& arguments, void* stream);
   int (*residual_norm)(const ResidualNormArguments& arguments, void* stream);

@@ -87,22 +87,10 @@ int patches(const PatchArguments& a, void*) {
   });
 }
 
-int normalize(const std::uint8_t* in, const float* levels, float* out, std::int64_t batch,
-              std::int64_t size, void*) {
-  const std::int64_t plane = size * size;
-  for (std::int64_t image = 0; image < batch; ++image)
-    for (std::int64_t channel = 0; channel < 3; ++channel)
-      for (std::int64_t i = 0; i < plane; ++i)
-        out[(image * 3 + channel) * plane + i] =
-            levels[channel * 256 + in[(image * plane + i) * 3 + channel]];
-  return 0;
-}
-
 }  // namespace
 
 const GpuKernels& twin_kernels() {
-  static constexpr GpuKernels kTwins{normalize,     patches,    embed_norm,
-                                     residual_norm, activation, rotate};
+  static constexpr GpuKernels kTwins{patches, embed_norm, residual_norm, activation, rotate};
   return kTwins;
 }
 

@@ -71,7 +71,7 @@ void resize_frame(const Preprocessing& preprocessing, const frames::Image& image
                   std::uint8_t* out);
 
 // Takes each pixel's value from normalization_table(): in [S, S, 3] uint8 → out [3, S, S] float32.
-// The CPU twin of cuda/normalize.cu.
+// A GPU has patches() of cuda/kernels.h for it, of patches as large as the frame.
 void normalize(const Preprocessing& preprocessing, const std::uint8_t* in, float* out);
 
 // All that normalize() can give: [channel * 256 + pixel].

@@ -19,9 +19,12 @@ class Context:
     log: pathlib.Path | None = None
     until: float = 0     # the end of the stage's time
 
+    def limit(self, stage):
+        return stage.seconds * (10 if self.device == "cpu" else 1)  # a try-out may take its time
+
     def for_stage(self, stage):
         return dataclasses.replace(self, log=self.out / f"{stage.name.replace(' ', '-')}.log",
-                                   until=time.monotonic() + stage.seconds)
+                                   until=time.monotonic() + self.limit(stage))
 
     def start(self, *words, log):
         """A process that leads a group of its own, so that its children end with it."""

@@ -91,7 +91,7 @@ def test_the_page_tells_failures_first_and_goes_on(tmp_path):
     def stall(context):
         context.run("sh", "-c", f"sleep 600 & echo $! >{tmp_path}/child; echo so far; wait")
 
-    context = context.Context(root=HERE, build=BUILD, device="cpu", out=out, work=folder)
+    context = context.Context(root=HERE, build=BUILD, device="cuda", out=out, work=folder)
     results = [run.run_stage(stages.Stage(name, 1, seconds, body), context)
                for name, seconds, body in [("fine", 60, lambda _: {"rate": 3}), ("broken", 60, fail), ("stuck", 1, stall)]]
     page = run.page({"device": "cpu"}, results).splitlines()

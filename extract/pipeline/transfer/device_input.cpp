@@ -53,9 +53,10 @@ torch::Tensor DeviceInput::on_cuda(const torch::Tensor& frames) const {
   torch::Tensor images = torch::empty({batch, 3, size, size}, table_.options());
   const c10::DeviceGuard guard(device_);  // the launch goes to the current device
   const c10::impl::VirtualGuardImpl streams(device_.type());
-  const int error = kernels->normalize(resident.const_data_ptr<std::uint8_t>(),
-                                       table_.const_data_ptr<float>(), images.data_ptr<float>(),
-                                       batch, size, streams.getStream(device_).native_handle());
+  const int error =
+      kernels->patches({resident.const_data_ptr<std::uint8_t>(), table_.const_data_ptr<float>(),
+                        images.data_ptr(), batch, size, size, 3 * size * size, DType::kFp32},
+                       streams.getStream(device_).native_handle());
   if (error != 0)
     throw SystemError(concat("the CUDA kernel that normalises frames failed with error ", error,
                              "; run with --device cpu, or check the driver with nvidia-smi"));

@@ -178,7 +178,9 @@ torch::Tensor Operations::multiply(const Product& product, End end) {
   return out;
 }
 
-// cuBLAS's epilogue has GELU by tanh (cublasLtEpilogue_t, CUBLASLT_EPILOGUE_GELU_BIAS).
+// cuBLAS's epilogue has GELU by tanh (cublasLtEpilogue_t, CUBLASLT_EPILOGUE_GELU_BIAS), and so has
+// LibTorch on CUDA where that is not to be had (addmm_out_cuda_impl() in aten/src/ATen/native/cuda/
+// Blas.cpp); on a CPU it has the exact one (LinearAlgebra.cpp, addmm_activation_out_cpu).
 bool Operations::ends_in_gelu(const Activated& activated, const Product& product) const {
   const Activation function = activated.function;
   return options_.gelu_in_product && !activated.gated && product.bias.defined() &&

@@ -40,7 +40,7 @@ TEST_F(DeviceKernels, ResidualNorm) {
                               plain ? torch::Tensor() : torch::randn({width}),
                               plain ? torch::Tensor() : torch::randn({width}),
                               torch::randn({width}),
-                              torch::randn({width}),
+                              plain ? torch::Tensor() : torch::randn({width}),
                               plain ? 1e-6f : 1e-5f,
                               plain};
           const NormInputs on_device{there(in.x),     there(in.y),      there(in.y_bias),
@@ -54,17 +54,18 @@ TEST_F(DeviceKernels, ResidualNorm) {
 
 TEST_F(DeviceKernels, EmbedNorm) {
   const std::int64_t batch = 5, tokens = 201, prefix = 5, width = 384;
-  for (const torch::ScalarType element : kTypes) {
-    const torch::Tensor start = torch::randn({tokens, width}), weight = torch::randn({width});
-    const torch::Tensor bias = torch::randn({width});
-    const torch::Tensor y = torch::randn({batch * (tokens - prefix), width}).to(element);
-    const Embedded found = embed_norm(*kernels(), there(start), there(y), prefix, there(weight),
-                                      there(bias), torch::kFloat);
-    const Embedded expected =
-        embed_norm(twin_kernels(), start, y, prefix, weight, bias, torch::kFloat);
-    expect_same(found.x, expected.x);
-    expect_same(found.z, expected.z);
-  }
+  for (const torch::ScalarType element : kTypes)
+    for (const torch::ScalarType residual : {torch::kFloat, element}) {
+      const torch::Tensor start = torch::randn({tokens, width}), weight = torch::randn({width});
+      const torch::Tensor bias = torch::randn({width});
+      const torch::Tensor y = torch::randn({batch * (tokens - prefix), width}).to(element);
+      const Embedded found = embed_norm(*kernels(), there(start), there(y), prefix, there(weight),
+                                        there(bias), residual);
+      const Embedded expected =
+          embed_norm(twin_kernels(), start, y, prefix, weight, bias, residual);
+      expect_same(found.x, expected.x);
+      expect_same(found.z, expected.z);
+    }
 }
 
 TEST_F(DeviceKernels, Activation) {
@@ -74,9 +75,9 @@ TEST_F(DeviceKernels, Activation) {
       for (const bool gated : {false, true})
         for (const std::int64_t width : {16, 1536, 3072}) {
           const torch::Tensor x = (torch::randn({1009, width}) * 3).to(element);
-          const torch::Tensor bias = torch::randn({width});
-          expect_same(activation(*kernels(), function, gated, there(x), there(bias)),
-                      activation(twin_kernels(), function, gated, x, bias));
+          for (const torch::Tensor& bias : {torch::randn({width}), torch::Tensor()})
+            expect_same(activation(*kernels(), function, gated, there(x), there(bias)),
+                        activation(twin_kernels(), function, gated, x, bias));
         }
 }
 
@@ -97,7 +98,8 @@ TEST_F(DeviceKernels, Patches) {
     std::int64_t size, patch, pitch;
   };
   for (const torch::ScalarType element : kTypes)
-    for (const Case& one : {Case{224, 16, 768}, {392, 14, 592}, {21, 7, 147}, {24, 8, 192}}) {
+    for (const Case& one :
+         {Case{224, 16, 768}, {392, 14, 592}, {21, 7, 147}, {24, 8, 192}, {37, 37, 4107}}) {
       const torch::Tensor frames = torch::randint(256, {5, one.size, one.size, 3}, torch::kUInt8);
       const torch::Tensor levels = torch::randn({3, 256});
       expect_same(patches(*kernels(), there(frames), there(levels), one.patch, one.pitch, element),

@@ -195,8 +195,13 @@ TEST_P(TwinKernels, PatchesAreWhatThePatchEmbeddingMultiplies) {
   struct Case {
     std::int64_t size, patch, pitch;
   };
-  for (const Case& one :
-       {Case{32, 16, 768}, {28, 14, 592}, {21, 7, 147}, {8, 4, 48}, {24, 8, 192}, {6, 2, 15}}) {
+  for (const Case& one : {Case{32, 16, 768},
+                          {28, 14, 592},
+                          {21, 7, 147},
+                          {8, 4, 48},
+                          {24, 8, 192},
+                          {6, 2, 15},
+                          {19, 19, 1083}}) {
     SCOPED_TRACE(one.patch);
     const std::int64_t grid = one.size / one.patch, pixels = 3 * one.patch * one.patch;
     const torch::Tensor frames = torch::randint(256, {3, one.size, one.size, 3}, torch::kUInt8);

@@ -13,7 +13,6 @@
 #include "extract/cuda/library.h"
 #include "extract/cuda/twin.h"
 #include "tests/extract/vit/engine_models.h"
-#include "tests/extract/vit/gpu/fake_attention.h"
 #include "tests/extract/vit/gpu/fake_graph.h"
 #include "tests/support/gpu_test.h"
 
@@ -198,53 +197,6 @@ TEST(GpuEngine, ReplaysWhatItRecordedOnNewFrames) {
   EXPECT_EQ(log.replays, 5);
   forward(0, 8);  // a larger batch took other memory
   EXPECT_EQ(log.alive, 0);
-}
-
-TEST(GpuEngine, TakesTheQuickerAttentionOnceTheBatchIsKnown) {
-  const torch::InferenceMode guard;
-  const SmallModel one = plain_models()[4];
-  VisionTransformer model = one.make();
-  const Input input = make_input(3, one.image_size);
-  using Does = FakeAttention::Does;
-  struct Case {
-    Does does;
-    int seconds;
-    bool taken;
-  };
-  for (const Case& at :
-       {Case{Does::kRight, 1, true}, {Does::kRight, 3, false}, {Does::kThrows, 1, false}}) {
-    EngineOptions options = options_for(one, Pooling::kMean, torch::kFloat);
-    FakeAttention::use(options, at.does, at.seconds);
-    Engine engine(*model, options, cuda::twin_kernels(), {});
-    const auto calls_of_a_pass = [&] {
-      FakeAttention::calls = 0;
-      expect_equal(engine.forward_frames(input.frames, input.levels),
-                   model->forward_head(model->forward_features(input.images), Pooling::kMean),
-                   torch::kFloat);
-      return FakeAttention::calls;
-    };
-    EXPECT_EQ(calls_of_a_pass(), 0);
-    engine.expect(3);
-    EXPECT_GT(FakeAttention::calls, 0);
-    EXPECT_EQ(calls_of_a_pass(), at.taken ? 1 : 0);
-    engine.expect(0);
-    EXPECT_EQ(calls_of_a_pass(), 0);
-  }
-}
-
-TEST(GpuEngine, ForgetsTheAttentionOfABatchThatWasTooLarge) {
-  const torch::InferenceMode guard;
-  const SmallModel one = plain_models()[4];
-  VisionTransformer model = one.make();
-  EngineOptions options = options_for(one, Pooling::kMean, torch::kFloat);
-  FakeAttention::use(options, FakeAttention::Does::kFindsNoMemory);
-  Engine engine(*model, options, cuda::twin_kernels(), {});
-  EXPECT_THROW(engine.expect(3), c10::OutOfMemoryError);
-  EXPECT_EQ(engine.expected(), 0);
-  FakeAttention::calls = 0;
-  const Input input = make_input(3, one.image_size);
-  engine.forward_frames(input.frames, input.levels);
-  EXPECT_EQ(FakeAttention::calls, 0);
 }
 
 // Several layers, a projection and what is kept, as LibTorch's operators have them.

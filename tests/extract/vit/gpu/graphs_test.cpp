@@ -1,9 +1,13 @@
 #include "extract/vit/gpu/graphs.h"
 
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
 
 #include "common/cli/log.h"
+#include "common/torch/tensor.h"
 #include "tests/extract/vit/gpu/fake_graph.h"
+#include "tests/support/gpu_test.h"
 
 namespace coldframe::vit::gpu {
 namespace {
@@ -73,6 +77,26 @@ TEST_F(RecordingTest, IsNotNeeded) {
   Recording recording({});
   run(recording, 4);
   EXPECT_EQ(recording.bytes(), 0u);
+}
+
+class GpuGraphsOnGpu : public testing::GpuTest {};
+
+// One that may not begin, on LibTorch's default stream, and some whose work waits for the device.
+TEST_F(GpuGraphsOnGpu, RecordsAfterCapturesThatFailed) {
+  const torch::InferenceMode guard;
+  const torch::Tensor x = torch::ones({1000}, device_);
+  const MakeGraph make = cuda_graphs();
+  ASSERT_TRUE(make);
+  const auto waits = [&] { x.add(1).sum().item<float>(); };
+  EXPECT_ANY_THROW(make()->capture(waits));
+  const c10::impl::VirtualGuardImpl streams(device_.type());
+  const c10::StreamGuard stream(streams.getStreamFromGlobalPool(device_));
+  for (int i = 0; i < 2; ++i) EXPECT_ANY_THROW(make()->capture(waits));
+  const auto graph = make();
+  graph->capture([&] { x.add_(1); });
+  EXPECT_EQ(x.sum().item<float>(), 1000);  // nothing is computed yet
+  graph->replay();
+  EXPECT_EQ(x.sum().item<float>(), 2000);
 }
 
 }  // namespace
