@@ -170,8 +170,8 @@ TEST_P(EveryTask, IsStoredAndReadBack) {
     target_from_json(json);
     FAIL() << "more intervals than a head may have";
   } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("1001 intervals"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("at most 1000"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("1001 intervals"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("at most 1000"));
   }
 }
 
