@@ -12,7 +12,7 @@ constexpr std::string_view kJpegStart = "\xff\xd8\xff";
 
 }  // namespace
 
-std::vector<std::size_t> evenly_spaced(std::size_t all, std::size_t most) {
+std::vector<std::size_t> middles_of_parts(std::size_t all, std::size_t most) {
   const std::size_t n = std::min(all, most);
   std::vector<std::size_t> places(n);
   for (std::size_t i = 0; i < n; ++i) places[i] = (2 * i + 1) * all / (2 * n);
@@ -50,7 +50,7 @@ std::vector<html::Picture> Pictures::of(std::size_t exam) {
   std::vector<std::size_t> frames, shown;
   for (std::size_t t = 0; t < present.size(); ++t)
     if (present[t] != 0) frames.push_back(t);
-  for (const std::size_t place : evenly_spaced(frames.size(), kMostFramesShown))
+  for (const std::size_t place : middles_of_parts(frames.size(), kMostFramesShown))
     shown.push_back(frames[place]);
   return of(exam, shown);
 }

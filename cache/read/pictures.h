@@ -16,8 +16,8 @@ inline constexpr std::uint64_t kMostPictureBytes = 4u << 20;
 // A page shows at most this many frames of an exam, so that a long exam leaves room for others.
 inline constexpr std::size_t kMostFramesShown = 32;
 
-// Of `all` places `most` that divide them evenly, or all.
-std::vector<std::size_t> evenly_spaced(std::size_t all, std::size_t most);
+// The middles of `most` equal parts of `all` places, or all.
+std::vector<std::size_t> middles_of_parts(std::size_t all, std::size_t most);
 
 // Hands out the thumbnails of exam after exam, until they would be too many for a page.
 class Pictures {

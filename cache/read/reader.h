@@ -20,7 +20,7 @@
 
 namespace coldframe::cache {
 
-// A cache that holds one stream of a study.
+// A cache that holds one stream of the exams.
 struct NamedCache {
   std::string name;  // of the stream; empty: the only cache
   std::filesystem::path path;

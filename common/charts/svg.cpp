@@ -129,7 +129,7 @@ std::string svg_axes(const Plot& plot, std::string_view x_label, std::string_vie
     return whole && std::abs(tick - std::round(tick)) > 1e-9;
   };
   const auto label = [](const Scale& scale, bool whole, double tick) {
-    if (!whole || std::abs(tick) >= 1e5) return scale.label(tick, kTicks);
+    if (!whole || scale.ticks(kTicks).back() >= 1e5) return scale.label(tick, kTicks);
     return fixed(tick == 0.0 ? 0.0 : tick, 0);  // never "-0"
   };
   std::string svg;

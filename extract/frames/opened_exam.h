@@ -1,5 +1,5 @@
 // An exam whose files are open and counted: its slots and their times are known before a pixel is
-// decoded. Memory holds one decoded frame.
+// decoded. Memory holds one decoded frame, and up to 32 MiB of those that look() has decoded.
 #pragma once
 
 #include <filesystem>

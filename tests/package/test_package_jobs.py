@@ -125,11 +125,14 @@ def test_features_of_another_program_become_a_cache(tmp_path):
 
 def test_a_text_that_a_spreadsheet_would_compute_stays_as_it_is(tmp_path):
     texts = ["=odd", "'=odd", "''odd", "'odd"]
+    notes, dose = ["=odd", "\todd", "\rodd", "o\rdd"], np.array([61.3, 0.1, 2, 3], np.float32)
     cache = coldframe.import_features({text: np.zeros((1, 2)) for text in texts}, tmp_path / "x.h5", describe="made up",
-                                      columns=pd.DataFrame({"note": texts}, index=texts))
+                                      columns=pd.DataFrame({"note": notes, "dose": dose}, index=texts))
     programs.run("cache", "export", tmp_path / "x.npy", cache.path, progress=False)
     exported = read_csv(tmp_path / "x.exams.csv")
-    assert list(cache.exams["id"]) == list(cache.exams["note"]) == list(exported["exam"]) == list(exported["note"]) == texts
+    assert list(cache.exams["id"]) == list(exported["exam"]) == texts
+    assert list(cache.exams["note"]) == list(exported["note"]) == notes
+    assert list(exported["dose"]) == [61.3, 0.1, 2, 3]
 
 
 def test_errors_are_exceptions_with_the_programs_message(study, tmp_path):

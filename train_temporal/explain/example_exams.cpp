@@ -95,7 +95,7 @@ std::vector<html::Picture> map_pictures(PatchMaps& maps, const ExplainedExam& ex
   std::vector<std::size_t> present;
   for (std::size_t slot = 0; slot < info.frames(); ++slot)
     if (info.present[slot]) present.push_back(slot);
-  const auto shown = cache::evenly_spaced(present.size(), cache::kMostFramesShown);
+  const auto shown = cache::middles_of_parts(present.size(), cache::kMostFramesShown);
   const double full = full_color(of_frames);
   std::vector<html::Picture> pictures;
   for (std::size_t i = 0; i < shown.size(); ++i) {

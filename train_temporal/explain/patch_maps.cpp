@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 torch::Tensor some_of(const torch::Tensor& rows, std::size_t most) {
   const auto all = static_cast<std::size_t>(rows.size(0));
   if (all <= most) return rows;
-  const std::vector<std::size_t> chosen = cache::evenly_spaced(all, most);
+  const std::vector<std::size_t> chosen = cache::middles_of_parts(all, most);
   const std::vector<std::int64_t> places(chosen.begin(), chosen.end());
   return rows.index_select(0, torch::tensor(places).to(rows.device()));
 }

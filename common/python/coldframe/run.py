@@ -33,7 +33,7 @@ class Run:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """All figures of the study, as summary.json has them."""
+        """All figures of the run, as summary.json has them."""
         return dict(json.loads((self.path / "summary.json").read_text()))
 
     @cached_property
@@ -70,7 +70,7 @@ class Run:
     def metrics(self) -> pd.DataFrame:
         """One row for each target, model and metric: value with its 95 % interval low … high, over folds and pooled.
 
-        Columns: target, model, metric, value, low, high, pooled, pooled_low, pooled_high. `value` is what the study
+        Columns: target, model, metric, value, low, high, pooled, pooled_low, pooled_high. `value` is what the run
         reports: the mean over folds where there are several, else the pooled figure.
         """
         rows = []

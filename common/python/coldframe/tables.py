@@ -24,7 +24,12 @@ def read_csv(path: Place) -> pd.DataFrame:
 
 def write_csv(table: pd.DataFrame, path: Place) -> None:
     """Writes a table so that the programs read the same texts."""
-    table.rename(columns=_guarded).map(_guarded).to_csv(path, index=False)
+    guarded = table.copy(deep=False)
+    for name in guarded.columns:
+        if not pd.api.types.is_numeric_dtype(guarded[name]):
+            guarded[name] = guarded[name].map(_guarded)
+    # A field with a line end of either kind is quoted where rows end with both.
+    guarded.rename(columns=_guarded).to_csv(path, index=False, lineterminator="\r\n")
 
 
 def _guarded(text: object) -> object:

@@ -140,10 +140,11 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
     found.phases = frames::count_phases(times, phases,
                                         std::isnan(exam.elapsed_start) ? 0 : exam.elapsed_start);
   const auto present = with_a_file(opened, selected), samples = choose_samples(present);
-  const CropPlan crops(exam, opened, settings_.preprocessing);
   StillParts parts;
   std::size_t sampled = 0;
+  // What the crop's look decodes is not decoded again, and counts.
   double started = thread_cpu_seconds(), decoding = 0;
+  const CropPlan crops(exam, opened, settings_.preprocessing);
   opened.read(samples, [&](frames::ExamSlot&& slot) {
     if (!slot.present) {
       note_lost(slot.fault, found);

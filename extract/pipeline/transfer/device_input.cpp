@@ -4,12 +4,17 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "extract/cuda/library.h"
 
 namespace coldframe::extract {
 namespace {
+
+constexpr std::int64_t kMostPixels = std::numeric_limits<std::int32_t>::max();  // of a launch
 
 // The same look-up in LibTorch's own operators. frames [B, H, W, 3] uint8, table [3, 256].
 torch::Tensor look_up(const torch::Tensor& frames, const torch::Tensor& table) {
@@ -53,10 +58,17 @@ torch::Tensor DeviceInput::on_cuda(const torch::Tensor& frames) const {
   torch::Tensor images = torch::empty({batch, 3, size, size}, table_.options());
   const c10::DeviceGuard guard(device_);  // the launch goes to the current device
   const c10::impl::VirtualGuardImpl streams(device_.type());
-  const int error =
-      kernels->patches({resident.const_data_ptr<std::uint8_t>(), table_.const_data_ptr<float>(),
-                        images.data_ptr(), batch, size, size, 3 * size * size, DType::kFp32},
-                       streams.getStream(device_).native_handle());
+  const auto* in = resident.const_data_ptr<std::uint8_t>();
+  auto* out = images.data_ptr<float>();
+  const std::int64_t pixels = size * size;
+  // By sixteen, so that each launch's bytes begin where vectors may.
+  const std::int64_t most = std::max<std::int64_t>(1, kMostPixels / pixels / 16 * 16);
+  int error = 0;
+  for (std::int64_t i = 0; i < batch && error == 0; i += most)
+    error =
+        kernels->patches({in + i * 3 * pixels, table_.const_data_ptr<float>(), out + i * 3 * pixels,
+                          std::min(most, batch - i), size, size, 3 * pixels, DType::kFp32},
+                         streams.getStream(device_).native_handle());
   if (error != 0)
     throw SystemError(concat("the CUDA kernel that normalises frames failed with error ", error,
                              "; run with --device cpu, or check the driver with nvidia-smi"));

@@ -121,6 +121,17 @@ TEST_F(GuardedEngineTest, DoesWithoutAnAttentionThatStrays) {
   EXPECT_EQ(FakeAttention::calls, 0);
 }
 
+// Only its recording strays: what replaces it is recorded anew and compared in both ways again.
+TEST_F(GuardedEngineTest, DoesWithoutAnAttentionThatStraysReplayed) {
+  FakeAttention::use(options_, FakeAttention::Does::kRight);
+  log_.before_replay = [] { FakeAttention::does = FakeAttention::Does::kStrays; };
+  GuardedEngine engine = make();
+  engine.expect(3);
+  EXPECT_EQ(engine.failure(), "");
+  EXPECT_EQ(log_.captures, 2);
+  EXPECT_EQ(log_.replays, 2);
+}
+
 TEST_F(GuardedEngineTest, IsComparedFromTheRecordingOfWhatReplacesAnAttention) {
   FakeAttention::use(options_, FakeAttention::Does::kStrays);
   log_.before_replay = [] { fault = Fault::kStrays; };
