@@ -14,7 +14,6 @@
 #include "common/system/memory.h"
 #include "common/system/monitor.h"
 #include "common/text/text.h"
-#include "common/torch/device.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/commands/list/run_list.h"
 #include "train_temporal/commands/option_checks.h"
@@ -44,12 +43,6 @@ namespace coldframe::temporal {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string device_names(const std::vector<torch::Device>& devices) {
-  std::vector<std::string> names;
-  for (const torch::Device& device : devices) names.push_back(device_name(device));
-  return join(names, ", ");
-}
 
 class TrainingRun {
  public:
@@ -252,6 +245,8 @@ int TrainingRun::run(RunFolder& folder) {
 bool TrainingRun::train(RunFolder& folder) {
   log_info(concat("training ", join(options_.models(), ", "), " on ", cohort_.targets.labeled(),
                   " exams: ", split_text_));
+  // Of a run that others share, as the first one began.
+  options_.fit.tune.threads = threads_of_tuning(experiment(), folder.begun());
   search(folder);
   const auto fits = run_fits(experiment(), folder);
   if (!folder.wait_to_report()) return false;

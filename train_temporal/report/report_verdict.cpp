@@ -34,14 +34,15 @@ bool is_below(const Estimate& estimate, double bound) {
 // folds share their training exams, so that a pattern of noise helps or harms several of them. A
 // mean over K folds then has a variance of 1/K + 1/(K − 1) of a fold's, and not of 1/K (Nadeau and
 // Bengio 2003, Inference for the generalization error, section 3). Half the interval's width
-// stands for the error; near a figure's limit the side towards chance is longer, and says of the
-// figure, not of chance.
+// stands for the error, or the side towards chance where that is shorter; near a figure's limit it
+// is longer, and says of the figure, not of chance.
 bool is_beyond_folds(const TargetReport& report, const Estimate& estimate, double chance) {
   const auto folds = static_cast<double>(
       std::ranges::count(report.models.front().folds, std::size_t{0}, &FoldScores::repeat));
   const double wider = folds > 1 ? std::sqrt(1 + folds / (folds - 1)) : 0;
-  return std::abs(estimate.value.value - chance) >
-         wider * (estimate.claim_high - estimate.claim_low) / 2;
+  const double value = estimate.value.value, half = (estimate.claim_high - estimate.claim_low) / 2;
+  const double towards = value > chance ? value - estimate.claim_low : estimate.claim_high - value;
+  return std::abs(value - chance) > wider * std::min(half, towards);
 }
 
 bool is_surely_above(const TargetReport& report, const Estimate& estimate, double chance) {

@@ -79,7 +79,6 @@ FitPlan plan_fits(const Experiment& experiment);
 // cores by a FusedStep, whose sums do not. A tuned fit's ViT wants all cores: its run keeps the
 // number that it began with.
 int torch_threads(const FitTask& task);
-inline constexpr const char* kThreadsPerFit = "threads_per_fit";  // in the run's configuration
 // Those of a tuned fit: as the run began, by its configuration, or of a new one (`begun` has none)
 // its share on this machine beside the others.
 int threads_of_tuning(const Experiment& experiment, const Json& begun);

@@ -36,6 +36,12 @@ std::vector<torch::Device> prepare_devices(const TrainOptions& options) {
   return devices;
 }
 
+std::string device_names(const std::vector<torch::Device>& devices) {
+  std::vector<std::string> names;
+  for (const torch::Device& device : devices) names.push_back(device_name(device));
+  return join(names, ", ");
+}
+
 std::vector<Dataset> on_each(const Dataset& dataset, const std::vector<torch::Device>& devices) {
   std::vector<Dataset> datasets;
   for (const torch::Device& device : devices) {

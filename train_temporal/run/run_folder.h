@@ -14,6 +14,10 @@
 
 namespace coldframe::temporal {
 
+// In the configuration: the threads of a tuned fit, whose number says the last bits of its sums.
+// Processes that share a run take the first one's.
+inline constexpr const char* kThreadsPerFit = "threads_per_fit";
+
 // Beside the report: what the run was asked for, as lines for --config (portable_options()).
 inline constexpr const char* kRunOptions = "options.ini";
 
