@@ -100,6 +100,20 @@ def test_the_page_tells_failures_first_and_goes_on(tmp_path):
     assert ends((tmp_path / "child").read_text().strip()), "a child of the stage that hung goes on"
 
 
+def test_a_child_that_left_the_group_of_its_stage_ends_too(tmp_path):
+    script = f"""
+import importlib.machinery, subprocess, sys
+sys.path.insert(0, {str(HERE)!r})
+run = importlib.machinery.SourceFileLoader("gpu_run", {str(HERE / "run")!r}).load_module()
+run.adopt_orphans()
+subprocess.run(["sh", "-c", "setsid sleep 600 >/dev/null & echo $!"])
+run.end_children()
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert ends(done.stdout.strip()), "a process of its own session goes on"
+
+
 def test_the_system_python_gives_way_to_that_of_the_test_environment(tmp_path):
     done = subprocess.run(["/usr/bin/python3", HERE / "run", "--here", "--device", "cpu", "--only", "kernels", "--out", tmp_path],
                           capture_output=True, text=True)

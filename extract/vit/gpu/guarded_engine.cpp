@@ -1,5 +1,7 @@
 #include "extract/vit/gpu/guarded_engine.h"
 
+#include <algorithm>
+
 #include "common/text/text.h"
 #include "common/torch/error_text.h"
 
@@ -47,13 +49,19 @@ void GuardedEngine::expect(std::int64_t batch) {
 
 void GuardedEngine::check() {
   if (!exact_.defined()) return;
-  const int passes = engine_->expected() > 0 ? 2 : 1;  // the second one is replayed
+  const std::int64_t batch = engine_->expected();
+  const int passes = batch > 0 ? 2 : 1;  // the second one is replayed
+  // More rows than the job's batch would be computed without the recording.
+  const std::int64_t rows = batch > 0 ? std::min(batch, frames_.size(0)) : frames_.size(0);
   for (int pass = 0; pass < passes; ++pass) {
-    const torch::Tensor found = guarded(
-        [&] { return engine_->forward_frames(frames_, levels_).to(torch::kCPU, torch::kFloat32); });
+    const torch::Tensor found = guarded([&] {
+      return engine_->forward_frames(frames_.narrow(0, 0, rows), levels_)
+          .to(torch::kCPU, torch::kFloat32);
+    });
     if (!found.defined()) return;
     const torch::Tensor features = found.narrow(1, 0, exact_.size(1));
-    const double cosine = at::cosine_similarity(features, exact_).min().item<double>();
+    const double cosine =
+        at::cosine_similarity(features, exact_.narrow(0, 0, rows)).min().item<double>();
     if (cosine >= kLeastCosine) continue;            // not so for NaN
     if (engine_->compute_exactly()) return check();  // from the first pass on
     strays_ = true;

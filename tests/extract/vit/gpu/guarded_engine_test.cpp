@@ -76,6 +76,15 @@ TEST_F(GuardedEngineTest, IsComparedFromItsRecordingToo) {
   EXPECT_TRUE(engine.strays());
 }
 
+// The check has three frames.
+TEST_F(GuardedEngineTest, IsComparedFromTheRecordingOfASmallerBatch) {
+  GuardedEngine engine = make();
+  log_.before_replay = [] { fault = Fault::kStrays; };
+  engine.expect(2);
+  EXPECT_EQ(log_.captures, 1);
+  EXPECT_TRUE(engine.strays());
+}
+
 TEST_F(GuardedEngineTest, ThatThrowsGivesWayWithItsReason) {
   GuardedEngine engine = make();
   engine.check();
