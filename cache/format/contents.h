@@ -67,14 +67,12 @@ struct ShardContents {
   std::vector<Failure> failures;
 };
 
-// Fills `rows` with an exam's rows of one array, as stored.
-using RowSource =
-    std::function<void(std::size_t exam, std::size_t array, std::span<std::byte> rows)>;
-
-// The bytes that belong to the contents come from here.
+// The bytes that belong to the contents come from here, as stored and in the order of the exams:
+// both hand them over in pieces of any size.
+using Append = std::function<void(std::span<const std::byte> bytes)>;
 struct ExamBytes {
-  RowSource rows;
-  std::function<void(std::size_t exam, std::span<std::byte> bytes)> thumbnails;
+  std::function<void(std::size_t array, const Append& append)> rows;
+  std::function<void(const Append& append)> thumbnails;
 };
 
 }  // namespace coldframe::cache

@@ -233,16 +233,9 @@ MergeReport Merger::run() {
   choose_failures();
   keep_places_free();
   report_.exams = contents_.exams.size();
-  publish_large(out_.path, contents_,
-                {[this](std::size_t exam, std::size_t array, std::span<std::byte> rows) {
-                   const Place& place = chosen_[exam];
-                   caches_[place.cache]->read_rows(place.exam, array, rows);
-                 },
-                 [this](std::size_t exam, std::span<std::byte> bytes) {
-                   const Place& place = chosen_[exam];
-                   caches_[place.cache]->read_thumbnails(place.exam, bytes);
-                 }},
-                as_named(Existing::kKeep));
+  std::vector<ShardSet::Exam> exams;
+  for (const Place& place : chosen_) exams.push_back({caches_[place.cache].get(), place.exam});
+  publish_large(out_.path, contents_, bytes_of(exams), as_named(Existing::kKeep));
   return report_;
 }
 

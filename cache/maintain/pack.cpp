@@ -28,13 +28,9 @@ void pack_locked(const Location& location) {
   const bool had_file = files.front() == location.path;  // it comes first; what came since stays
   {
     const ShardSet cache(location);
-    publish_large(location.path, valid_contents(cache),
-                  {[&cache](std::size_t exam, std::size_t array, std::span<std::byte> rows) {
-                     cache.read_rows(exam, array, rows);
-                   },
-                   [&cache](std::size_t exam, std::span<std::byte> bytes) {
-                     cache.read_thumbnails(exam, bytes);
-                   }},
+    std::vector<ShardSet::Exam> exams;
+    for (std::size_t i = 0; i < cache.exams().size(); ++i) exams.push_back({&cache, i});
+    publish_large(location.path, valid_contents(cache), bytes_of(exams),
                   as_named(existing_for(had_file)));
   }
   for (const fs::path& file : files)

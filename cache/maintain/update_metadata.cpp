@@ -48,17 +48,15 @@ ShardSequence metadata_shards(const ShardSet& cache, const Location& location) {
 // The features that exam `index` has, with `info`.
 void copy_exam(const ShardSet& cache, std::size_t index, ExamInfo info, ShardSequence& shards) {
   shards.set_precisions(cache.precisions_of(index));
-  std::vector<std::vector<std::byte>> rows;
-  for (std::size_t array = 0; array < cache.header().arrays(); ++array) {
-    rows.emplace_back(info.frames() * cache.header().row_bytes(array));
-    cache.read_rows(index, array, rows.back());
-  }
   Thumbnails thumbnails{cache.thumbnails(index).sizes, {}};
   if (cache.header().recipe.has_thumbnails()) {
     thumbnails.bytes.resize(cache.thumbnails(index).bytes());
     cache.read_thumbnails(index, thumbnails.bytes);
   }
-  shards.add(std::move(info), {rows.begin(), rows.end()}, std::move(thumbnails));
+  const auto fill = [&](std::size_t array, std::span<std::byte> rows) {
+    cache.read_rows(index, array, rows);
+  };
+  shards.add(std::move(info), fill, std::move(thumbnails));
 }
 
 void publish_revisions(const ShardSet& cache, const Location& location,

@@ -57,6 +57,10 @@ class ShardSet {
   // Their exams' ids, revisions and places in the input are known until forget_superseded().
   const std::vector<std::unique_ptr<ShardFile>>& files() const { return files_; }
   void forget_superseded();  // frees memory that only the choice of revisions needed
+  struct Exam {
+    const ShardSet* cache;
+    std::size_t exam;
+  };
   // Files whose exams and failures have all been superseded.
   std::vector<std::filesystem::path> stale_files() const;
 
@@ -88,6 +92,9 @@ class ShardSet {
   mutable std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
   mutable std::vector<std::size_t> open_;  // files with a descriptor, the least recently used first
 };
+
+// The stored bytes of these exams, read one exam at a time. The caches must outlive it.
+ExamBytes bytes_of(std::vector<ShardSet::Exam> exams);
 
 // Calls `load` with the files that are there. A packing process may remove a shard between the
 // listing and the opening; then they are listed again.

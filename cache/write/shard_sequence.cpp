@@ -98,12 +98,17 @@ void ShardSequence::start_clock() {
 }
 
 // A shard's memory is taken at once, written to and kept: a long job takes no more of it at its end
-// than at its beginning, and one that does not fit fails early. The image of a shard without exams
-// brings HDF5 in, and shows that the header can be stored.
+// than at its beginning, and one that does not fit fails early. (Thumbnails are small beside it.)
+// The image of a shard without exams brings HDF5 in, and shows that the header can be stored.
 void ShardSequence::take_memory() {
-  if (bytes_.capacity() > 0) return;
-  bytes_.resize(options_.max_shard_bytes);
-  bytes_.clear();
+  if (!rows_.empty()) return;
+  std::uint64_t of_frame = 0;
+  for (std::size_t array = 0; array < header().arrays(); ++array)
+    of_frame += header().row_bytes(array);
+  for (std::size_t array = 0; array < header().arrays(); ++array) {
+    rows_.emplace_back(options_.max_shard_bytes / of_frame * header().row_bytes(array));
+    rows_.back().clear();
+  }
   image_.truncate(options_.max_shard_bytes + kImageOverhead);
   image_.truncate(0);
   ShardContents empty;
@@ -121,8 +126,7 @@ std::uint64_t ShardSequence::image_bytes(const MetadataSize& size, std::uint64_t
   return bytes;
 }
 
-void ShardSequence::add(ExamInfo info, const std::vector<std::span<const std::byte>>& arrays,
-                        Thumbnails thumbnails) {
+void ShardSequence::add(ExamInfo info, const FillRows& fill, Thumbnails thumbnails) {
   check_info(info);
   publish_if_due();
   MetadataSize size = size_;
@@ -131,27 +135,33 @@ void ShardSequence::add(ExamInfo info, const std::vector<std::span<const std::by
   if (exams > 1 &&
       (exams > options_.max_shard_exams ||
        image_bytes(size, exams, frames_ + info.frames(),
-                   thumbnail_bytes_ + thumbnails.bytes.size()) > options_.max_shard_bytes)) {
+                   thumbnails_.size() + thumbnails.bytes.size()) > options_.max_shard_bytes)) {
     publish();
     size = {};
     size.observe(info);
   }
   StoredExam stored{std::move(info), {}, {}};
   stored.thumbnails = {std::move(thumbnails.sizes), xxh3_64(thumbnails.bytes)};
-  for (const std::span<const std::byte> rows : arrays) stored.checksums.push_back(xxh3_64(rows));
   if (contents_.exams.empty() && image_bytes(size, 1, stored.info.frames(),
                                              thumbnails.bytes.size()) > options_.max_shard_bytes)
-    return publish_alone(std::move(stored), arrays, thumbnails.bytes);
+    return publish_alone(std::move(stored), fill, thumbnails.bytes);
   size_ = std::move(size);
   start_clock();
   take_memory();
-  starts_.push_back(bytes_.size());
-  for (const std::span<const std::byte> rows : arrays)
-    bytes_.insert(bytes_.end(), rows.begin(), rows.end());
-  bytes_.insert(bytes_.end(), thumbnails.bytes.begin(), thumbnails.bytes.end());
+  for (std::size_t array = 0; array < rows_.size(); ++array)
+    stored.checksums.push_back(append_rows(array, stored.info.frames(), fill, rows_[array]));
+  thumbnails_.insert(thumbnails_.end(), thumbnails.bytes.begin(), thumbnails.bytes.end());
   frames_ += stored.info.frames();
   contents_.exams.push_back(std::move(stored));
-  thumbnail_bytes_ += thumbnails.bytes.size();
+}
+
+std::uint64_t ShardSequence::append_rows(std::size_t array, std::size_t frames,
+                                         const FillRows& fill, std::vector<std::byte>& to) const {
+  const std::size_t before = to.size();
+  to.resize(before + frames * header().row_bytes(array));
+  const auto rows = std::span(to).subspan(before);
+  fill(array, rows);
+  return xxh3_64(rows);
 }
 
 void ShardSequence::add_failure(Failure failure) {
@@ -174,35 +184,25 @@ void ShardSequence::publish_if_due() {
 
 void ShardSequence::publish() {
   if (empty()) return;
-  const auto rows = [this](std::size_t exam, std::size_t array, std::span<std::byte> destination) {
-    std::size_t start = starts_[exam];
-    for (std::size_t before = 0; before < array; ++before)
-      start += contents_.exams[exam].info.frames() * header().row_bytes(before);
-    std::copy_n(&bytes_[start], destination.size(), destination.begin());
-  };
-  const auto thumbnails = [this](std::size_t exam, std::span<std::byte> destination) {
-    const std::size_t end = exam + 1 < starts_.size() ? starts_[exam + 1] : bytes_.size();
-    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(end - destination.size()),
-                destination.size(), destination.begin());
-  };
-  publish_shard(next_path(), further_names(), contents_, {rows, thumbnails}, image_);
+  publish_shard(next_path(), further_names(), contents_,
+                {[this](std::size_t array, const Append& append) { append(rows_[array]); },
+                 [this](const Append& append) { append(thumbnails_); }},
+                image_);
   finish_shard();
 }
 
-void ShardSequence::publish_alone(StoredExam exam,
-                                  const std::vector<std::span<const std::byte>>& arrays,
+void ShardSequence::publish_alone(StoredExam exam, const FillRows& fill,
                                   std::span<const std::byte> thumbnails) {
   publish();  // failures that are pending
+  std::vector<std::vector<std::byte>> rows(header().arrays());
+  for (std::size_t array = 0; array < rows.size(); ++array)
+    exam.checksums.push_back(append_rows(array, exam.info.frames(), fill, rows[array]));
   ShardContents alone;
   alone.header = header();
   alone.exams.push_back(std::move(exam));
   publish_large(next_path(), alone,
-                {[&](std::size_t, std::size_t array, std::span<std::byte> destination) {
-                   std::ranges::copy(arrays[array], destination.begin());
-                 },
-                 [&](std::size_t, std::span<std::byte> destination) {
-                   std::ranges::copy(thumbnails, destination.begin());
-                 }},
+                {[&](std::size_t array, const Append& append) { append(rows[array]); },
+                 [&](const Append& append) { append(thumbnails); }},
                 as_new(further_names()));
   contents_.exams = std::move(alone.exams);
   finish_shard();
@@ -220,10 +220,10 @@ void ShardSequence::finish_shard() {
   const std::size_t published = contents_.exams.size();
   contents_.exams.clear();
   contents_.failures.clear();
-  bytes_.clear();
-  starts_.clear();
+  for (std::vector<std::byte>& rows : rows_) rows.clear();
+  thumbnails_.clear();
   size_ = {};
-  frames_ = thumbnail_bytes_ = 0;
+  frames_ = 0;
   if (on_published) on_published(published);
 }
 
@@ -237,6 +237,7 @@ void ShardSequence::set_views(std::vector<std::string> views) {
   if (contents_.header.views == views) return;
   publish();
   contents_.header.views = std::move(views);
+  rows_.clear();
 }
 
 }  // namespace coldframe::cache

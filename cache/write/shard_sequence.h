@@ -28,11 +28,12 @@ class ShardSequence {
  public:
   ShardSequence(Location location, ShardHeader header, const WriterOptions& options);
 
-  // `arrays`: the exam's rows of each array of the header, as stored. DataError for metadata that
-  // cannot be stored. Publishes first if the exam would make the shard too large; one that is too
-  // large for any has a shard of its own, which is built on disk at once.
-  void add(ExamInfo info, const std::vector<std::span<const std::byte>>& arrays,
-           Thumbnails thumbnails = {});
+  // Fills `rows` with the exam's rows of one array of the header, as stored.
+  using FillRows = std::function<void(std::size_t array, std::span<std::byte> rows)>;
+  // DataError for metadata that cannot be stored. Publishes first if the exam would make the shard
+  // too large; one that is too large for any has a shard of its own, which is built on disk at
+  // once. After an error of `fill` nothing may be added or published any more.
+  void add(ExamInfo info, const FillRows& fill, Thumbnails thumbnails = {});
   void add_failure(Failure failure);
   void publish_if_due();
   // Exams that are pending stay pending when it throws.
@@ -49,8 +50,10 @@ class ShardSequence {
   bool empty() const { return contents_.exams.empty() && contents_.failures.empty(); }
   void start_clock();
   void take_memory();
-  void publish_alone(StoredExam exam, const std::vector<std::span<const std::byte>>& arrays,
-                     std::span<const std::byte> thumbnails);
+  // Returns the checksum of what was appended.
+  std::uint64_t append_rows(std::size_t array, std::size_t frames, const FillRows& fill,
+                            std::vector<std::byte>& to) const;
+  void publish_alone(StoredExam exam, const FillRows& fill, std::span<const std::byte> thumbnails);
   std::filesystem::path next_path();
   NextName further_names();
   void finish_shard();
@@ -61,10 +64,10 @@ class ShardSequence {
   WriterOptions options_;
   std::uint64_t number_;
   ShardContents contents_;
-  std::vector<std::byte> bytes_;     // of each exam all arrays and then the thumbnails
-  std::vector<std::size_t> starts_;  // [exam] in bytes_
+  std::vector<std::vector<std::byte>> rows_;  // [array] as they will lie in the file
+  std::vector<std::byte> thumbnails_;
   hdf5::MemoryStore image_;
-  std::uint64_t frames_ = 0, thumbnail_bytes_ = 0;
+  std::uint64_t frames_ = 0;
   MetadataSize size_;  // of the exams that are pending
   std::chrono::steady_clock::time_point started_;
 };

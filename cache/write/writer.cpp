@@ -103,14 +103,12 @@ ViewFeatures& view_of(ExamFeatures& exam, const std::string& view, const ShardHe
   throw DataError(where + "; the backbone did not compute a finite value from this frame");
 }
 
-// The stored bytes of one view, rounded to float16 unless the cache stores float32 (the cut is
-// rounded in extract/pipeline/exam_assembly.cpp). The rows of missing frames become NaN.
-std::vector<std::byte> encode(const ExamInfo& info, std::vector<float>& values,
-                              const ShardHeader& header) {
+// The rows of missing frames become NaN.
+void complete_features(const ExamInfo& info, std::span<float> values, const ShardHeader& header) {
   const auto dimension = static_cast<std::size_t>(header.dimension);
   const bool half = header.storage == DType::kFp16;
   for (std::size_t frame = 0; frame < info.frames(); ++frame) {
-    const auto row = std::span(values).subspan(frame * dimension, dimension);
+    const auto row = values.subspan(frame * dimension, dimension);
     if (info.present[frame] == 0) {
       std::fill(row.begin(), row.end(), std::numeric_limits<float>::quiet_NaN());
       continue;
@@ -119,9 +117,6 @@ std::vector<std::byte> encode(const ExamInfo& info, std::vector<float>& values,
       if (!std::isfinite(value) || (half && std::abs(value) >= kHalfOverflow))
         refuse_value(info, frame, value);
   }
-  std::vector<std::byte> bytes(values.size() * bytes_of(header.storage));
-  store(values, header.storage, bytes);
-  return bytes;
 }
 
 void fill_nan(std::span<std::byte> row, DType storage) {
@@ -231,18 +226,22 @@ void ShardWriter::add(ExamFeatures exam) {
   if (!state_->views_known) shards.set_views(views);
   state_->views_known = true;
   const ShardHeader& header = shards.header();
-  std::vector<std::vector<std::byte>> features;
-  for (const std::string& view : header.views)
-    features.push_back(encode(exam.info, view_of(exam, view, header).values, header));
-  std::vector<std::span<const std::byte>> arrays(features.begin(), features.end());
+  std::vector<ViewFeatures*> of_view;
   for (const std::string& view : header.views) {
-    if (!header.cut) break;
-    std::vector<std::byte>& rows = view_of(exam, view, header).cut;
-    complete_cut(exam.info, rows, *header.cut);
-    arrays.emplace_back(rows);
+    of_view.push_back(&view_of(exam, view, header));
+    complete_features(exam.info, of_view.back()->values, header);
+    if (header.cut) complete_cut(exam.info, of_view.back()->cut, *header.cut);
   }
   Thumbnails thumbnails = join_thumbnails(exam, header.recipe);
-  shards.add(std::move(exam.info), arrays, std::move(thumbnails));
+  // Features are rounded to float16 here, unless the cache stores float32; the cut is rounded in
+  // extract/pipeline/exam_assembly.cpp.
+  const auto fill = [&](std::size_t array, std::span<std::byte> rows) {
+    if (array < of_view.size())
+      store(of_view[array]->values, header.storage, rows);
+    else
+      std::ranges::copy(of_view[array - of_view.size()]->cut, rows.begin());
+  };
+  shards.add(std::move(exam.info), fill, std::move(thumbnails));
 }
 
 void ShardWriter::add_failure(const Failure& failure) {

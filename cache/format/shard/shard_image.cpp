@@ -50,21 +50,16 @@ void write_header(FileWriter& file, const ShardHeader& header) {
   file.set_attribute(kAttributeViews, header.views);
 }
 
-void write_arrays(FileWriter& file, const ShardContents& contents, const RowSource& rows) {
+void write_arrays(FileWriter& file, const ShardContents& contents, const ExamBytes& bytes) {
   const ShardHeader& header = contents.header;
   std::uint64_t frames = 0;
   for (const StoredExam& exam : contents.exams) frames += exam.info.frames();
   file.add_group(kFeatures);
   if (header.cut) file.add_group(kCut);
-  std::vector<std::byte> bytes;
   for (std::size_t i = 0; i < header.arrays(); ++i) {
     const RowArray array = header.array(i);
     DatasetWriter writer = file.add_dataset(array.path, {array.type, 0, frames, array.row_shape});
-    for (std::size_t exam = 0; exam < contents.exams.size(); ++exam) {
-      bytes.resize(contents.exams[exam].info.frames() * header.row_bytes(i));
-      rows(exam, i, bytes);
-      writer.append(bytes);
-    }
+    if (frames > 0) bytes.rows(i, [&](std::span<const std::byte> rows) { writer.append(rows); });
     writer.finish();
   }
 }
@@ -172,12 +167,8 @@ SchemaWriter::SchemaWriter(FileWriter& file, const ShardContents& contents, cons
 
 void SchemaWriter::write(const SchemaRow& row, ThumbnailBytes) const {
   DatasetWriter writer = file_.add_dataset(row.path(), spec_of(row, counts_, 0));
-  std::vector<std::byte> bytes;
-  for (std::size_t exam = 0; exam < contents_.exams.size(); ++exam) {
-    bytes.resize(contents_.exams[exam].thumbnails.bytes());
-    bytes_.thumbnails(exam, bytes);
-    writer.append(bytes);
-  }
+  if (counts_.thumbnail_bytes > 0)
+    bytes_.thumbnails([&](std::span<const std::byte> bytes) { writer.append(bytes); });
   writer.finish();
 }
 
@@ -186,7 +177,7 @@ void SchemaWriter::write(const SchemaRow& row, ThumbnailBytes) const {
 void write_image(hdf5::ByteStore& store, const ShardContents& contents, const ExamBytes& bytes) {
   FileWriter file(store);
   write_header(file, contents.header);
-  write_arrays(file, contents, bytes.rows);
+  write_arrays(file, contents, bytes);
   const SchemaWriter writer(file, contents, bytes);
   for (const char* group : groups_of(contents.header)) {
     if (rows_of(group).empty()) continue;  // features and cut
