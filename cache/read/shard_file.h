@@ -3,8 +3,10 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cache/format/contents.h"
 #include "cache/format/shard/trailer.h"
@@ -16,18 +18,17 @@ class ShardFile {
   // Checks the trailer, the structure and the metadata, and loads the metadata. CacheError.
   explicit ShardFile(const std::filesystem::path& path, Detail detail = Detail::kAll,
                      Check check = Check::kMetadata);
-  ~ShardFile();
-  ShardFile(const ShardFile&) = delete;
-  ShardFile& operator=(const ShardFile&) = delete;
 
-  const std::filesystem::path& path() const;
-  const ShardContents& contents() const;
-  ShardContents& contents();
-  std::uint64_t bytes_on_disk() const;
-  std::uint64_t bytes_read() const;  // to open it
+  const std::filesystem::path& path() const { return path_; }
+  const ShardContents& contents() const { return contents_; }
+  ShardContents& contents() { return contents_; }
+  std::uint64_t bytes_on_disk() const { return bytes_; }
+  std::uint64_t bytes_read() const { return bytes_read_; }  // to open it
 
   // Forgets the exams of contents(), of which a ShardSet keeps those that hold.
-  void forget_exams();
+  void forget_exams() {
+    contents_.exams = std::vector<StoredExam>();
+  }  // `{}` would keep the memory
 
   // The rows of one array as stored, of `count` exams from number `first` of this file on. Opens
   // the file again if close() was called; CacheError if it was replaced since.
@@ -40,11 +41,24 @@ class ShardFile {
   void check_thumbnails(const std::string& id, std::uint64_t checksum,
                         std::span<const std::byte> bytes) const;
   void close();  // gives the descriptor back; a folder may have more shards than a process may open
-  bool is_open() const;
+  bool is_open() const { return reader_ != nullptr; }
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  void open_arrays();
+  void reopen();
+
+  std::filesystem::path path_;
+  std::string identity_;
+  std::uint64_t bytes_ = 0, end_ = 0;  // with and without the trailer
+  std::uint64_t bytes_read_ = 0;
+  ShardContents contents_;
+  std::vector<std::uint64_t> offsets_;            // [N+1] rows of the arrays
+  std::vector<std::uint64_t> thumbnail_offsets_;  // [N+1] bytes
+
+  std::unique_ptr<InputFile> file_;
+  std::unique_ptr<hdf5::FileReader> reader_;  // of file_, like what follows
+  std::vector<hdf5::DatasetReader> arrays_;
+  std::optional<hdf5::DatasetReader> thumbnails_;
 };
 
 }  // namespace coldframe::cache
