@@ -7,6 +7,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "extract/frames/image/orientation.h"
 
 namespace coldframe::frames {
 namespace {
@@ -42,44 +43,27 @@ SwsPointer make_scaler(const AVFrame& picture) {
   throw DataError(concat("its pixel format, number ", picture.format, ", is not read"));
 }
 
-}  // namespace
-
-Turn turn_of(const AVStream& stream) {
+// What the stream's display matrix states (ISO/IEC 14496-12, section 6.2.2): column x and row y of
+// the stored picture are shown at column xx·x + yx·y and row xy·x + yy·y, moved into view.
+int orientation_of(const AVStream& stream) {
   std::size_t size = 0;
   const std::uint8_t* bytes = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
   std::int32_t matrix[9] = {};
-  if (bytes == nullptr || size < sizeof(matrix)) return {};
+  if (bytes == nullptr || size < sizeof(matrix)) return 1;
   std::memcpy(matrix, bytes, sizeof(matrix));
-  const Turn turn{sign(matrix[0]), sign(matrix[3]), sign(matrix[1]), sign(matrix[4])};
-  if (turn == Turn{0, 0, 0, 0}) return {};  // some writers leave it empty
-  const bool straight = turn.xx && turn.yy && !turn.yx && !turn.xy;
-  const bool crossed = !turn.xx && !turn.yy && turn.yx && turn.xy;
-  if (!straight && !crossed) {
+  const int xx = sign(matrix[0]), yx = sign(matrix[3]), xy = sign(matrix[1]), yy = sign(matrix[4]);
+  const bool straight = xx && yy && !yx && !xy, crossed = !xx && !yy && yx && xy;
+  if (!xx && !yx && !xy && !yy) return 1;  // some writers leave it empty
+  if (!straight && !crossed)
     throw DataError("it is to be shown at an angle that is no multiple of 90°");
-  }
-  return turn;
+  const bool mirrors_columns = xx + yx < 0, mirrors_rows = xy + yy < 0;
+  const int mirrored = mirrors_columns ? (mirrors_rows ? 3 : 2) : (mirrors_rows ? 4 : 1);
+  return crossed ? mirrored + 4 : mirrored;
 }
 
-Image turned(const Image& image, const Turn& turn) {
-  Image shown;
-  shown.width = turn.xx ? image.width : image.height;
-  shown.height = turn.xx ? image.height : image.width;
-  shown.rgb.resize(image.rgb.size());
-  const int left = turn.xx + turn.yx < 0 ? shown.width - 1 : 0;
-  const int top = turn.xy + turn.yy < 0 ? shown.height - 1 : 0;
-  for (int y = 0; y < image.height; ++y) {
-    for (int x = 0; x < image.width; ++x) {
-      const int column = left + turn.xx * x + turn.yx * y;
-      const int row = top + turn.xy * x + turn.yy * y;
-      const auto from = 3 * (static_cast<std::size_t>(y) * image.width + x);
-      const auto to = 3 * (static_cast<std::size_t>(row) * shown.width + column);
-      std::memcpy(&shown.rgb[to], &image.rgb[from], 3);
-    }
-  }
-  return shown;
-}
+}  // namespace
 
-ClipConverter::ClipConverter(const AVStream& stream) : turn_(turn_of(stream)) {}
+ClipConverter::ClipConverter(const AVStream& stream) : orientation_(orientation_of(stream)) {}
 
 void ClipConverter::prepare(const AVFrame& picture) {
   const Colours colours{picture.width,      picture.height,      picture.format,
@@ -119,7 +103,7 @@ Image ClipConverter::to_image(const AVFrame& picture) {
       red_first[x + 2] = blue_first[x];
     }
   }
-  return turn_ == Turn{} ? image : turned(image, turn_);
+  return upright(std::move(image), orientation_);
 }
 
 }  // namespace coldframe::frames

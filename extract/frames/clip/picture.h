@@ -6,21 +6,10 @@
 
 namespace coldframe::frames {
 
-// The turn that a player gives a picture, as a display matrix states it (ISO/IEC 14496-12, section
-// 6.2.2): column x and row y of the stored picture are shown at column xx·x + yx·y and row xy·x +
-// yy·y, moved into view. One entry of each row and column is ±1, the other 0.
-struct Turn {
-  int xx = 1, yx = 0, xy = 0, yy = 1;
-
-  bool operator==(const Turn&) const = default;
-};
-
-// DataError, without the file's name, for angles that are no multiple of 90°.
-Turn turn_of(const AVStream& stream);
-Image turned(const Image& image, const Turn& turn);
-
 class ClipConverter {
  public:
+  // DataError, without the file's name, for pictures that are to be shown at an angle that is no
+  // multiple of 90°.
   explicit ClipConverter(const AVStream& stream);
 
   // Colours by the matrix and range that the stream states, BT.601 and the pixel format's range
@@ -39,7 +28,7 @@ class ClipConverter {
   };
   void prepare(const AVFrame& picture);
 
-  Turn turn_;
+  int orientation_;  // as upright() takes it
   SwsPointer scaler_;
   Colours colours_;  // that scaler_ was made for
 };

@@ -40,23 +40,21 @@ class Band {
 
   std::int64_t rows() const { return rows_; }
   void read(std::int64_t y);
-  const std::byte* row(std::int64_t y);  // counted from the first one that was read
+  const std::byte* row(std::int64_t y) const {  // counted from the first one that was read
+    return bytes_.data() + static_cast<std::size_t>(y) * layout_.row_bytes();
+  }
 
  private:
-  void read_tiles(std::int64_t y, std::uint16_t plane);
-  void read_strip(std::int64_t y, std::uint16_t plane);
-  std::byte* plane_row(std::size_t plane, std::int64_t y) {
-    return bytes_.data() +
-           (plane * static_cast<std::size_t>(rows_) + static_cast<std::size_t>(y)) * stride_;
-  }
+  void decode(std::int64_t x, std::int64_t y, std::uint16_t plane);
+  void place(const std::byte* samples, std::int64_t x, std::byte* row, std::size_t plane) const;
 
   tiff* file_;
   TiffLayout layout_;
   bool is_tiled_;
   std::size_t planes_;
-  std::int64_t rows_ = 0;
-  std::size_t stride_ = 0;  // bytes of a row of one plane
-  std::vector<std::byte> bytes_, chunk_, pixels_;
+  std::int64_t rows_ = 0, side_ = 0;  // of a band; columns of a tile, or all
+  std::size_t stride_ = 0;            // bytes of a row of a tile, or of a strip
+  std::vector<std::byte> bytes_, chunk_;
 };
 
 Band::Band(tiff* file, const TiffLayout& layout)
@@ -64,74 +62,60 @@ Band::Band(tiff* file, const TiffLayout& layout)
   std::uint16_t planar = 0;
   TIFFGetFieldDefaulted(file, TIFFTAG_PLANARCONFIG, &planar);
   planes_ = planar == PLANARCONFIG_SEPARATE ? static_cast<std::size_t>(layout.samples) : 1;
-  TiffLayout plane = layout;
-  plane.samples /= static_cast<int>(planes_);
-  stride_ = plane.row_bytes();
+  side_ = is_tiled_ ? field(file, TIFFTAG_TILEWIDTH) : layout.width;
   rows_ = field(file, is_tiled_ ? TIFFTAG_TILELENGTH : TIFFTAG_ROWSPERSTRIP);
-  if (rows_ < 1) damaged_tiff();
-  if (is_tiled_) {
-    chunk_.resize(size_of(TIFFTileSize(file), 1));
-  } else {
-    rows_ = std::min(rows_, layout.height);
-    chunk_.resize(size_of(TIFFVStripSize(file, static_cast<std::uint32_t>(rows_)),
-                          stride_ * static_cast<std::size_t>(rows_)));
-  }
+  if (rows_ < 1 || side_ < 1) damaged_tiff();
   rows_ = std::min(rows_, layout.height);
-  bytes_.resize(planes_ * static_cast<std::size_t>(rows_) * stride_);
-  pixels_.resize(layout.row_bytes());
+  TiffLayout part = layout;
+  part.width = side_;
+  part.samples /= static_cast<int>(planes_);
+  stride_ = size_of(is_tiled_ ? TIFFTileRowSize(file) : TIFFScanlineSize(file), part.row_bytes());
+  chunk_.resize(size_of(
+      is_tiled_ ? TIFFTileSize(file) : TIFFVStripSize(file, static_cast<std::uint32_t>(rows_)),
+      stride_ * static_cast<std::size_t>(rows_)));
+  bytes_.resize(static_cast<std::size_t>(rows_) * layout.row_bytes());
 }
 
-void Band::read_tiles(std::int64_t y, std::uint16_t plane) {
-  const std::int64_t side = field(file_, TIFFTAG_TILEWIDTH);
-  const std::size_t tile_stride = size_of(TIFFTileRowSize(file_), 1);
-  const std::int64_t count = std::min(rows_, layout_.height - y);
-  if (side < 1 || tile_stride * static_cast<std::size_t>(count) > chunk_.size()) damaged_tiff();
-  std::size_t at = 0;
-  for (std::int64_t x = 0; x < layout_.width; x += side) {
-    const std::uint32_t tile = TIFFComputeTile(file_, static_cast<std::uint32_t>(x),
-                                               static_cast<std::uint32_t>(y), 0, plane);
-    const auto size = static_cast<tmsize_t>(chunk_.size());
-    if (TIFFReadEncodedTile(file_, tile, chunk_.data(), size) != size) damaged_tiff();
-    const std::size_t shown = std::min(tile_stride, stride_ - at);
-    for (std::int64_t row = 0; row < count; ++row) {
-      const std::byte* from = chunk_.data() + static_cast<std::size_t>(row) * tile_stride;
-      std::memcpy(plane_row(plane, row) + at, from, shown);
-    }
-    at += shown;
-  }
-  if (at != stride_) damaged_tiff();
-}
-
-void Band::read_strip(std::int64_t y, std::uint16_t plane) {
-  const std::uint32_t strip = TIFFComputeStrip(file_, static_cast<std::uint32_t>(y), plane);
-  const std::size_t wanted =
-      stride_ * static_cast<std::size_t>(std::min(rows_, layout_.height - y));
+// The last strip may be shorter than the others; tiles are whole.
+void Band::decode(std::int64_t x, std::int64_t y, std::uint16_t plane) {
+  const auto column = static_cast<std::uint32_t>(x), row = static_cast<std::uint32_t>(y);
+  const auto room = static_cast<tmsize_t>(chunk_.size());
+  const tmsize_t wanted =
+      is_tiled_ ? room : static_cast<tmsize_t>(stride_) * std::min(rows_, layout_.height - y);
   const tmsize_t size =
-      TIFFReadEncodedStrip(file_, strip, chunk_.data(), static_cast<tmsize_t>(chunk_.size()));
-  if (size < 0 || static_cast<std::size_t>(size) < wanted) damaged_tiff();
-  std::memcpy(plane_row(plane, 0), chunk_.data(), wanted);
+      is_tiled_
+          ? TIFFReadEncodedTile(file_, TIFFComputeTile(file_, column, row, 0, plane), chunk_.data(),
+                                room)
+          : TIFFReadEncodedStrip(file_, TIFFComputeStrip(file_, row, plane), chunk_.data(), room);
+  if (size < wanted) damaged_tiff();
+}
+
+void Band::place(const std::byte* samples, std::int64_t x, std::byte* row,
+                 std::size_t plane) const {
+  TiffLayout before = layout_, shown = layout_;
+  before.width = x;
+  shown.width = std::min(side_, layout_.width - x);
+  if (planes_ == 1) {
+    std::memcpy(row + before.row_bytes(), samples, shown.row_bytes());
+    return;
+  }
+  const auto bytes = static_cast<std::size_t>(layout_.bits) / 8;
+  std::byte* to = row + before.row_bytes() + plane * bytes;
+  for (std::int64_t i = 0; i < shown.width; ++i, samples += bytes, to += planes_ * bytes)
+    std::memcpy(to, samples, bytes);
 }
 
 void Band::read(std::int64_t y) {
+  const std::int64_t count = std::min(rows_, layout_.height - y);
   for (std::uint16_t plane = 0; plane < planes_; ++plane) {
-    if (is_tiled_) {
-      read_tiles(y, plane);
-    } else {
-      read_strip(y, plane);
+    for (std::int64_t x = 0; x < layout_.width; x += side_) {
+      decode(x, y, plane);
+      for (std::int64_t row = 0; row < count; ++row) {
+        const auto at = static_cast<std::size_t>(row);
+        place(chunk_.data() + at * stride_, x, bytes_.data() + at * layout_.row_bytes(), plane);
+      }
     }
   }
-}
-
-const std::byte* Band::row(std::int64_t y) {
-  if (planes_ == 1) return plane_row(0, y);
-  const auto bytes = static_cast<std::size_t>(layout_.bits) / 8;
-  for (std::size_t plane = 0; plane < planes_; ++plane) {
-    const std::byte* from = plane_row(plane, y);
-    for (std::size_t x = 0; x < static_cast<std::size_t>(layout_.width); ++x) {
-      std::memcpy(&pixels_[(x * planes_ + plane) * bytes], from + x * bytes, bytes);
-    }
-  }
-  return pixels_.data();
 }
 
 }  // namespace
