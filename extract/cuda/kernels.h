@@ -1,6 +1,6 @@
 // The CUDA kernels of extraction and their CPU twins behind one table of plain C functions: no
-// LibTorch. libcoldframe_cuda.so holds the kernels and is opened at run time (library.h); twin.h
-// has the same table for the CPU, where tests run what the GPU runs.
+// LibTorch. libcoldframe_cuda.so holds the kernels and is opened at run time (library.h);
+// tests/extract/cuda/twin.h has the same table for the CPU, where tests run what the GPU runs.
 //
 // All pointers are on the device that computes, at least 16-byte aligned; rows lie one behind the
 // other. Kernels are asynchronous on `stream` (a cudaStream_t; the twins ignore it) and on the

@@ -30,12 +30,12 @@
 #include "common/torch/precision.h"
 #include "common/torch/tensor.h"
 #include "extract/cuda/library.h"
-#include "extract/cuda/twin.h"
 #include "extract/pipeline/transfer/staging.h"
 #include "extract/vit/checkpoint/canonical_names.h"
 #include "extract/vit/checkpoint/checkpoint.h"
 #include "extract/vit/gpu/engine.h"
 #include "extract/vit/resolve_architecture.h"
+#include "tests/extract/cuda/twin.h"
 
 namespace coldframe::vit::gpu {
 namespace {

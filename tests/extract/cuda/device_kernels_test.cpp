@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "extract/cuda/library.h"
-#include "extract/cuda/twin.h"
 #include "tests/extract/cuda/kernel_calls.h"
+#include "tests/extract/cuda/twin.h"
 #include "tests/support/gpu_test.h"
 
 namespace coldframe::cuda {

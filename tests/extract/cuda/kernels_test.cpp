@@ -9,8 +9,8 @@
 
 #include "extract/cuda/library.h"
 #include "extract/cuda/numbers.h"
-#include "extract/cuda/twin.h"
 #include "tests/extract/cuda/kernel_calls.h"
+#include "tests/extract/cuda/twin.h"
 
 namespace coldframe::cuda {
 namespace {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "common/cli/log.h"
-#include "extract/cuda/twin.h"
 #include "extract/vit/gpu/engine.h"
+#include "tests/extract/cuda/twin.h"
 #include "tests/extract/vit/engine_models.h"
 #include "tests/extract/vit/gpu/fake_attention.h"
 

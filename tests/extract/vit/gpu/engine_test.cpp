@@ -11,7 +11,7 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "extract/cuda/library.h"
-#include "extract/cuda/twin.h"
+#include "tests/extract/cuda/twin.h"
 #include "tests/extract/vit/engine_models.h"
 #include "tests/extract/vit/gpu/fake_graph.h"
 #include "tests/support/gpu_test.h"

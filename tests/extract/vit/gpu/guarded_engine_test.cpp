@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/cli/log.h"
-#include "extract/cuda/twin.h"
+#include "tests/extract/cuda/twin.h"
 #include "tests/extract/vit/engine_models.h"
 #include "tests/extract/vit/gpu/fake_attention.h"
 #include "tests/extract/vit/gpu/fake_graph.h"

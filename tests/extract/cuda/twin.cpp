@@ -1,4 +1,4 @@
-#include "extract/cuda/twin.h"
+#include "tests/tests/extract/cuda/twin.h"
 
 #include <algorithm>
 
