@@ -5,7 +5,7 @@
 #pragma once
 
 #include "common/torch/tensor.h"
-#include "extract/vit/cpu/kernels.h"
+#include "extract/vit/cpu/kernels/kernels.h"
 
 namespace coldframe::vit::cpu {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/torch/tensor.h"
-#include "extract/vit/cpu/kernels.h"
+#include "extract/vit/cpu/kernels/kernels.h"
 #include "extract/vit/layers.h"
 
 namespace coldframe::vit::cpu {

@@ -3,7 +3,7 @@
 
 #include "common/torch/precision.h"
 #include "common/torch/tensor.h"
-#include "extract/vit/cpu/kernels.h"
+#include "extract/vit/cpu/kernels/kernels.h"
 
 namespace coldframe::vit::cpu {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "extract/vit/cpu/kernels.h"
+#include "extract/vit/cpu/kernels/kernels.h"
 
 namespace coldframe::vit::cpu {
 

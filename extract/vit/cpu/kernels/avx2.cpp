@@ -1,6 +1,6 @@
 #include <bit>
 
-#include "extract/vit/cpu/kernels.h"
+#include "extract/vit/cpu/kernels/kernels.h"
 
 namespace coldframe::vit::cpu {
 
@@ -12,9 +12,9 @@ namespace {
 
 constexpr int kVectorBytes = 32;
 
-#include "extract/vit/cpu/vector_math.h"
+#include "extract/vit/cpu/kernels/vector_math.h"
 // Its functions need the ones above.
-#include "extract/vit/cpu/kernel_templates.h"
+#include "extract/vit/cpu/kernels/templates.h"
 
 }  // namespace
 #pragma GCC pop_options

@@ -4,7 +4,7 @@
 #include <immintrin.h>
 #endif
 
-#include "extract/vit/cpu/kernels.h"
+#include "extract/vit/cpu/kernels/kernels.h"
 
 namespace coldframe::vit::cpu {
 
@@ -16,9 +16,9 @@ namespace {
 
 constexpr int kVectorBytes = 64;
 
-#include "extract/vit/cpu/vector_math.h"
+#include "extract/vit/cpu/kernels/vector_math.h"
 // Its functions need the ones above.
-#include "extract/vit/cpu/kernel_templates.h"
+#include "extract/vit/cpu/kernels/templates.h"
 
 // VDPBF16PS: both products of a word's pair added in one instruction.
 struct Bf16PairProduct {

@@ -1,4 +1,4 @@
-#include "extract/vit/cpu/kernels.h"
+#include "extract/vit/cpu/kernels/kernels.h"
 
 namespace coldframe::vit::cpu {
 

@@ -4,7 +4,7 @@
 #include <immintrin.h>
 #endif
 
-#include "extract/vit/cpu/kernels.h"
+#include "extract/vit/cpu/kernels/kernels.h"
 
 namespace coldframe::vit::cpu {
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kVectorBytes = 64;
 
-#include "extract/vit/cpu/vector_math.h"
+#include "extract/vit/cpu/kernels/vector_math.h"
 
 // GCC 12 warns of the plain intrinsics, whose unused operand is uninitialised.
 constexpr __mmask16 kAll = 0xffff;
@@ -43,7 +43,7 @@ inline float load_one(const Half* from) {
 }
 
 // Its functions need the ones above.
-#include "extract/vit/cpu/kernel_templates.h"
+#include "extract/vit/cpu/kernels/templates.h"
 
 constexpr int kRows = 12, kVectors = 2;
 
