@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "common/system/library.h"
 #include "common/text/text.h"
 
 namespace coldframe::cuda_driver {
@@ -24,12 +25,6 @@ struct Driver {
   int (*get_total_memory)(std::size_t* bytes, int device) = nullptr;
 };
 
-template <typename Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  return function != nullptr;
-}
-
 Driver load() {
   Driver driver;
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);  // stays open until the end
@@ -39,11 +34,12 @@ Driver load() {
   }
   int (*init)(unsigned) = nullptr;
   int (*get_count)(int*) = nullptr;
-  if (!find(library, "cuInit", init) || !find(library, "cuDeviceGetCount", get_count) ||
-      !find(library, "cuDeviceGetName", driver.get_name) ||
-      !find(library, "cuDeviceGetAttribute", driver.get_attribute) ||
-      !find(library, "cuDeviceGetPCIBusId", driver.get_bus_id) ||
-      !find(library, "cuDeviceTotalMem_v2", driver.get_total_memory)) {
+  if (!find_function(library, "cuInit", init) ||
+      !find_function(library, "cuDeviceGetCount", get_count) ||
+      !find_function(library, "cuDeviceGetName", driver.get_name) ||
+      !find_function(library, "cuDeviceGetAttribute", driver.get_attribute) ||
+      !find_function(library, "cuDeviceGetPCIBusId", driver.get_bus_id) ||
+      !find_function(library, "cuDeviceTotalMem_v2", driver.get_total_memory)) {
     driver.reason = "libcuda.so.1 lacks the functions of a CUDA driver";
     return driver;
   }

@@ -1,7 +1,5 @@
 #include "common/system/library.h"
 
-#include <dlfcn.h>
-
 #include <filesystem>
 
 namespace coldframe {

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include "common/system/library.h"
 #include "common/text/text.h"
 
 namespace coldframe::nvml {
@@ -26,22 +27,16 @@ struct Library {
   bool ready = false;
 };
 
-template <typename Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  return function != nullptr;
-}
-
 Library load() {
   Library nvml;
   void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);  // stays open
   int (*init)() = nullptr;
-  nvml.ready = library && find(library, "nvmlInit_v2", init) &&
-               find(library, "nvmlDeviceGetHandleByPciBusId_v2", nvml.by_bus) &&
-               find(library, "nvmlDeviceGetHandleByIndex_v2", nvml.by_index) &&
-               find(library, "nvmlDeviceGetUtilizationRates", nvml.utilization) &&
-               find(library, "nvmlDeviceGetMemoryInfo", nvml.memory) && init() == 0;
-  if (nvml.ready) find(library, "nvmlDeviceGetComputeRunningProcesses_v3", nvml.processes);
+  nvml.ready = library && find_function(library, "nvmlInit_v2", init) &&
+               find_function(library, "nvmlDeviceGetHandleByPciBusId_v2", nvml.by_bus) &&
+               find_function(library, "nvmlDeviceGetHandleByIndex_v2", nvml.by_index) &&
+               find_function(library, "nvmlDeviceGetUtilizationRates", nvml.utilization) &&
+               find_function(library, "nvmlDeviceGetMemoryInfo", nvml.memory) && init() == 0;
+  if (nvml.ready) find_function(library, "nvmlDeviceGetComputeRunningProcesses_v3", nvml.processes);
   return nvml;
 }
 

@@ -24,8 +24,20 @@ enum class Role {
   kRebuildFromType,   // (function, type, arguments, state)
   kStorageType,
   kDict,
-  kInert,  // remembered as an object, never built
+  kInert,
 };
+
+// Remembered as objects, never built.
+constexpr std::string_view kInertNames =
+    "torch.float32 torch.float64 torch.float16 torch.bfloat16 torch.int64 torch.int32 "
+    "torch.uint8 torch.bool torch.Size torch.device torch.Tensor "
+    "torch.nn.parameter.Parameter argparse.Namespace numpy.dtype numpy.ndarray "
+    "numpy.core.multiarray.scalar numpy.core.multiarray._reconstruct "
+    "numpy._core.multiarray.scalar numpy._core.multiarray._reconstruct pathlib.PosixPath "
+    "pathlib.WindowsPath pathlib._local.PosixPath pathlib._local.WindowsPath "
+    "_codecs.encode builtins.list builtins.tuple builtins.set builtins.frozenset "
+    "builtins.int builtins.float builtins.str builtins.bool builtins.bytes "
+    "builtins.bytearray builtins.complex builtins.slice builtins.xrange";
 
 using Roles = std::map<std::string, Role, std::less<>>;
 
@@ -44,44 +56,8 @@ const Roles& allowed() {
     for (const char* type : {"Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char",
                              "Byte", "Bool", "ComplexFloat", "ComplexDouble"})
       names->emplace(concat("torch.", type, "Storage"), Role::kStorageType);
-    for (const char* inert : {"torch.float32",
-                              "torch.float64",
-                              "torch.float16",
-                              "torch.bfloat16",
-                              "torch.int64",
-                              "torch.int32",
-                              "torch.uint8",
-                              "torch.bool",
-                              "torch.Size",
-                              "torch.device",
-                              "torch.Tensor",
-                              "torch.nn.parameter.Parameter",
-                              "argparse.Namespace",
-                              "numpy.dtype",
-                              "numpy.ndarray",
-                              "numpy.core.multiarray.scalar",
-                              "numpy.core.multiarray._reconstruct",
-                              "numpy._core.multiarray.scalar",
-                              "numpy._core.multiarray._reconstruct",
-                              "pathlib.PosixPath",
-                              "pathlib.WindowsPath",
-                              "pathlib._local.PosixPath",
-                              "pathlib._local.WindowsPath",
-                              "_codecs.encode",
-                              "builtins.list",
-                              "builtins.tuple",
-                              "builtins.set",
-                              "builtins.frozenset",
-                              "builtins.int",
-                              "builtins.float",
-                              "builtins.str",
-                              "builtins.bool",
-                              "builtins.bytes",
-                              "builtins.bytearray",
-                              "builtins.complex",
-                              "builtins.slice",
-                              "builtins.xrange"})
-      names->emplace(inert, Role::kInert);
+    for (std::string& inert : split(kInertNames, ' '))
+      names->emplace(std::move(inert), Role::kInert);
     return names;
   }();
   return *roles;
