@@ -9,8 +9,8 @@
 #include "common/text/text.h"
 #include "extract/options/option_groups.h"
 #include "extract/pipeline/thumbnail.h"
-#include "extract/plan/follow_config.h"
 #include "extract/plan/preset.h"
+#include "extract/vit/config/model_config.h"
 
 namespace coldframe::extract {
 namespace {
@@ -87,6 +87,26 @@ std::optional<vit::ModelConfig> config_of(const GivenWords& given) {
     log_warning(concat("the config is ignored because --architecture is given: ", error.what()));
     return std::nullopt;
   }
+}
+
+// Sets preprocessing and pooling as the config beside the weights says them, and its name.
+// ConfigError for words that no option knows.
+void follow_config(const vit::ModelConfig& config, ExtractOptions& options) {
+  using namespace preprocess;
+  const vit::PixelConfig& said = config.pixels;
+  Preprocessing& pixels = options.preprocessing;
+  if (said.image_size) pixels.image_size = *said.image_size;
+  if (said.resize) pixels.resize = choice("resize", *said.resize, kResizes);
+  if (said.crop_pct) pixels.crop_pct = *said.crop_pct;
+  if (said.interpolation)
+    pixels.interpolation = choice("interpolation", *said.interpolation, kInterpolations);
+  if (said.resampler) pixels.resampler = choice("resampler", *said.resampler, kResamplers);
+  if (said.mean) pixels.mean = *said.mean;
+  if (said.std) pixels.std = *said.std;
+  options.config = config.file;
+  if (config.pool.empty()) return;
+  options.backbone.features.pooling = vit::parse_pooling(config.pool);
+  options.backbone.features.projection = config.projection;
 }
 
 void apply_config(const GivenWords& given, ExtractOptions& options) {

@@ -8,13 +8,13 @@
 #include "cache/read/reader.h"
 #include "cache/tool/command.h"
 #include "cache/tool/exams/filter.h"
-#include "cache/tool/exchange/export_thumbnails.h"
 #include "cache/tool/exchange/recipe_file.h"
 #include "cache/tool/exchange/tables.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/bytes/npy_header.h"
 #include "common/files/csv.h"
+#include "common/files/exam_files.h"
 #include "common/files/publish/file_set.h"
 #include "common/files/publish/outputs.h"
 #include "common/files/publish/scratch_folder.h"
@@ -32,6 +32,36 @@ std::string number(double value) {
   if (value != value) return "";
   std::array<char, 40> digits;
   return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
+}
+
+// The thumbnail of frame `slot` lies here, relative to the folder: "000007-E0007/012.jpg". `place`
+// is the exam's among those that are exported. The exam's name keeps only letters, digits, '.', '-'
+// and '_' of ASCII, since it may be any text.
+fs::path thumbnail_path(std::size_t place, const std::string& exam, std::size_t slot) {
+  return fs::path(exam_folder_name(place, exam)) / frame_file_name(slot, ".jpg");
+}
+
+// Writes them into `folder`, which it makes. ConfigError when the cache has no thumbnails;
+// SystemError when they cannot be written.
+void write_thumbnails(const CacheReader& cache, const std::vector<std::size_t>& exams,
+                      const fs::path& folder) {
+  if (!cache.recipe().has_thumbnails())
+    throw ConfigError(
+        "--thumbnails: the cache has none; `coldframe extract --thumbnails` stores them");
+  fs::create_directory(folder);
+  for (std::size_t place = 0; place < exams.size(); ++place) {
+    const std::vector<std::string> files = cache.thumbnails(exams[place]);
+    const std::string& id = cache.exams()[exams[place]].id;
+    fs::create_directory(folder / thumbnail_path(place, id, 0).parent_path());
+    for (std::size_t slot = 0; slot < files.size(); ++slot)
+      if (!files[slot].empty())
+        write_exam_file(folder / thumbnail_path(place, id, slot), files[slot]);
+  }
+}
+
+// ConfigError when something else than exported thumbnails lies in `folder`.
+void require_thumbnails(const fs::path& folder) {
+  require_exam_files(folder, {".jpg"}, "exported thumbnail");
 }
 
 class Exporter {

@@ -3,6 +3,7 @@
 #include <dcmtk/dcmdata/dcsequen.h>
 #include <dcmtk/dcmdata/dcxfer.h>
 #include <dcmtk/oflog/oflog.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -12,7 +13,6 @@
 #include "common/cli/error.h"
 #include "common/files/bytes/byte_cursor.h"
 #include "common/text/text.h"
-#include "extract/frames/dicom/inflate.h"
 #include "extract/frames/dicom/stream.h"
 
 namespace coldframe::frames::dicom {
@@ -21,6 +21,45 @@ namespace {
 constexpr std::uint64_t kPreambleBytes = 132;
 constexpr std::uint64_t kMaxInflatedBytes = 1ull << 31;
 constexpr std::string_view kDeflated = "1.2.840.10008.1.2.1.99";
+
+// Ends zlib's state on every way out.
+struct Inflater {
+  z_stream stream{};
+  Inflater() {
+    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw DataError("zlib cannot be started");
+  }
+  ~Inflater() { inflateEnd(&stream); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+};
+
+// Decompresses the raw deflate stream (RFC 1951) that starts at `offset` (PS3.5 A.5). DataError
+// when it is damaged, or holds more than `limit` bytes.
+std::string inflate(const ByteSource& bytes, std::uint64_t offset, std::uint64_t limit) {
+  Inflater inflater;
+  std::array<Bytef, 65536> in{}, out{};
+  std::string content;
+  int status = Z_OK;
+  while (status == Z_OK) {
+    if (inflater.stream.avail_in == 0) {
+      const std::size_t count = bytes.read_some(offset, std::as_writable_bytes(std::span(in)));
+      offset += count;
+      inflater.stream.next_in = in.data();
+      inflater.stream.avail_in = static_cast<uInt>(count);
+      if (count == 0) throw DataError("its deflated data set is truncated");
+    }
+    inflater.stream.next_out = out.data();
+    inflater.stream.avail_out = static_cast<uInt>(out.size());
+    status = ::inflate(&inflater.stream, Z_NO_FLUSH);
+    content.append(reinterpret_cast<const char*>(out.data()),
+                   out.size() - inflater.stream.avail_out);
+    if (content.size() > limit) {
+      throw DataError(concat("its deflated data set has more than ", human_bytes(limit)));
+    }
+  }
+  if (status != Z_STREAM_END) throw DataError("its deflated data set is damaged");
+  return content;
+}
 
 struct KnownSyntax {
   std::string_view uid;

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "common/cli/error.h"
+#include "common/files/fingerprint.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/data_set.h"
-#include "extract/frames/dicom/exam_id.h"
 #include "extract/frames/dicom/pixels/pixel_layout.h"
 #include "extract/frames/dicom/times.h"
 #include "extract/frames/input/source_digest.h"
@@ -139,6 +139,34 @@ std::vector<std::size_t> different_patients(const std::vector<SeriesKeys>& keys)
     if (keys[i].patient != keys[first].patient) return {first, i};
   }
   return {};
+}
+
+constexpr std::size_t kLongestPart = 16;  // of a code string (PS3.5 table 6.2-1)
+
+// A part that is fit for an id; "" for one that somebody filled with something else.
+std::string plain(std::string_view text) {
+  const auto fits = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+  };
+  const bool usable =
+      !text.empty() && text.size() <= kLongestPart && std::all_of(text.begin(), text.end(), fits);
+  return usable ? concat(text, "-") : "";
+}
+
+// Exams are named after what their headers say, so that a name depends neither on the place of the
+// files nor on the exams beside them. "US-7-3fa91c02be": modality and number of the series, where
+// they are known and plain, then the first `digits` of the UID's SHA-256. Patients, dates and the
+// UID itself stay out of it.
+std::string exam_id(std::string_view modality, std::string_view series_number, std::string_view uid,
+                    std::size_t digits) {
+  const std::string kind = plain(modality);
+  return concat(kind.empty() ? "dicom-" : kind, plain(series_number),
+                sha256_hex(uid).substr(0, digits));
+}
+
+// "study-3fa91c02be"
+std::string study_id(std::string_view uid, std::size_t digits) {
+  return concat("study-", sha256_hex(uid).substr(0, digits));
 }
 
 std::string content_of(const ExamItem& item) {

@@ -42,6 +42,42 @@ int version_of(std::string_view head) {
   return 0;
 }
 
+// By nifti1.h's DT_ and NIFTI_TYPE_ codes. DataError names a type that is not read: complex
+// numbers, single bits, and float128, whose bytes differ between the machines that write it.
+VoxelType voxel_type(int datatype) {
+  switch (datatype) {
+    case NIFTI_TYPE_UINT8:
+      return {DType::kUint8, 1};
+    case NIFTI_TYPE_INT8:
+      return {DType::kInt8, 1};
+    case NIFTI_TYPE_INT16:
+      return {DType::kInt16, 1};
+    case NIFTI_TYPE_UINT16:
+      return {DType::kUint16, 1};
+    case NIFTI_TYPE_INT32:
+      return {DType::kInt32, 1};
+    case NIFTI_TYPE_UINT32:
+      return {DType::kUint32, 1};
+    case NIFTI_TYPE_INT64:
+      return {DType::kInt64, 1};
+    case NIFTI_TYPE_UINT64:
+      return {DType::kUint64, 1};
+    case NIFTI_TYPE_FLOAT32:
+      return {DType::kFp32, 1};
+    case NIFTI_TYPE_FLOAT64:
+      return {DType::kFp64, 1};
+    case NIFTI_TYPE_RGB24:
+      return {DType::kUint8, 3};
+    case NIFTI_TYPE_RGBA32:
+      return {DType::kUint8, 4};
+    default:
+      break;
+  }
+  throw DataError(concat("its voxels are of type ", nifti_datatype_to_string(datatype), " (",
+                         datatype, "), which is not read; convert them to integers, float32, ",
+                         "float64 or RGB24"));
+}
+
 using NiftiImage = std::unique_ptr<nifti_image, decltype(&nifti_image_free)>;
 
 // libnifti reports to stderr what we report ourselves.

@@ -6,13 +6,22 @@
 #include <cstdint>
 #include <string_view>
 
+#include "common/numbers/dtype.h"
 #include "extract/frames/nifti/orientation.h"
-#include "extract/frames/nifti/voxel_type.h"
 #include "extract/frames/percentiles.h"
 
 namespace coldframe::frames {
 
 inline constexpr std::size_t kNiftiHeaderBytes = 540;  // of NIfTI-2; NIfTI-1 has 348
+
+struct VoxelType {
+  DType number = DType::kUint8;
+  int values = 1;  // a voxel: 3 of RGB24, 4 of RGBA32
+
+  std::size_t value_bytes() const { return bytes_of(number); }
+  std::size_t voxel_bytes() const { return value_bytes() * static_cast<std::size_t>(values); }
+  bool is_colour() const { return values > 1; }
+};
 
 struct NiftiHeader {
   VoxelType type;

@@ -2,15 +2,67 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <set>
 #include <utility>
 
+#include "cache/format/column_type.h"
 #include "common/text/text.h"
 #include "extract/inspect/dry_run/file_names.h"
-#include "extract/inspect/dry_run/patients.h"
 #include "extract/inspect/dry_run/same_images.h"
 
 namespace coldframe::extract::dry_run {
 namespace {
+
+// The part of the split that the exam is in; "" where none is given.
+std::string part_of(const frames::ExamSpec& exam) {
+  const auto column = std::find_if(exam.columns.begin(), exam.columns.end(), [](const auto& each) {
+    return each.first == cache::kSplitColumn;
+  });
+  if (column == exam.columns.end()) return "";
+  const std::string_view part = cache::split_part(column->second);
+  return part.empty() ? trim(column->second) : std::string(part);
+}
+
+Finding patients_across(const frames::ExamList& input) {
+  Finding finding{"patient_across_split",
+                  "patients in several parts of the given split",
+                  "training refuses them: give all exams of a patient the same 'split'",
+                  {}};
+  struct Patient {
+    std::vector<std::string> exams;
+    std::set<std::string> parts;
+  };
+  std::map<std::string, Patient> patients;
+  for (const auto& exam : input.exams) {
+    const std::string part = part_of(exam);
+    if (exam.patient.empty() || part.empty()) continue;
+    Patient& patient = patients[exam.patient];
+    patient.exams.push_back(exam.id);
+    patient.parts.insert(part);
+  }
+  for (auto& [name, patient] : patients)
+    if (patient.parts.size() > 1)
+      finding.cases.push_back({std::move(patient.exams),
+                               concat("patient '", name, "' is in ",
+                                      join({patient.parts.begin(), patient.parts.end()}, ", "))});
+  return finding;
+}
+
+Finding without_patient(const frames::ExamList& input) {
+  Finding finding{"without_patient",
+                  "exams without a patient",
+                  "training parts exams by patient: give a column 'patient', or train with "
+                  "--exam-is-patient if every exam is of another person",
+                  {}};
+  FindingCase one;
+  for (const auto& exam : input.exams)
+    if (exam.patient.empty()) one.exams.push_back(exam.id);
+  if (one.exams.empty()) return finding;
+  one.detail = concat(one.exams.size(), " of ", plural(input.exams.size(), "exam"));
+  finding.cases.push_back(std::move(one));
+  return finding;
+}
 
 // One line of the table below: what concerns single exams.
 struct Check {
@@ -172,7 +224,8 @@ std::vector<Finding> find_all(const frames::ExamList& input, const Survey& surve
     if (!accepted) findings.push_back(run_check(check, input, survey));
   }
   for (Finding& finding : look_at_file_names(input)) findings.push_back(std::move(finding));
-  for (Finding& finding : look_at_patients(input)) findings.push_back(std::move(finding));
+  findings.push_back(patients_across(input));
+  findings.push_back(without_patient(input));
   add_same_images(input, survey, findings);
   findings.push_back(marks_across(survey));
   std::erase_if(findings, [](const Finding& finding) { return finding.cases.empty(); });

@@ -14,7 +14,6 @@
 #include "extract/plan/crop_plan.h"
 #include "extract/plan/resume/freshness.h"
 #include "extract/plan/resume/id_changes.h"
-#include "extract/plan/resume/lost_frames.h"
 #include "extract/plan/resume/slot_items.h"
 
 namespace coldframe::extract {
@@ -22,6 +21,24 @@ namespace {
 
 using cache::ExamInfo;
 using frames::ExamSpec;
+
+// Counts those that are present.
+std::size_t frames_held(const ExamInfo& exam) {
+  return static_cast<std::size_t>(std::count(exam.present.begin(), exam.present.end(), 1));
+}
+
+// The ids of exams whose revision that holds lacks frames that could not be read. `cached` may be
+// null, and must outlive what is returned.
+std::unordered_set<std::string_view> with_lost_frames(const cache::CacheReader* cached) {
+  std::unordered_set<std::string_view> exams;
+  if (!cached) return exams;
+  for (const cache::Failure& failure : cached->failures()) {
+    const std::size_t index = cached->find(failure.exam);
+    if (index != cache::CacheReader::npos && is_of_frames(failure, cached->exams()[index]))
+      exams.insert(failure.exam);
+  }
+  return exams;
+}
 
 bool same_time(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
