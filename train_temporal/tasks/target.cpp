@@ -13,6 +13,14 @@ namespace {
 
 constexpr std::size_t kMostWholeNumbers = 20;  // more are taken for a measurement
 
+// What a file may say of a target of this kind.
+std::string expected_target(const TaskKind& kind) {
+  if (kind.names_classes()) return kind.most_classes() == 2 ? "2 classes" : "at least 2 classes";
+  if (kind.scale != Scale::kTime) return "no class";
+  return concat("no class, an event, horizons that ascend from above 0 and at most ",
+                kIntervalLimit, " intervals");
+}
+
 }  // namespace
 
 const TaskKind& kind_of(Task task) {
@@ -94,13 +102,11 @@ Target target_from_json(const Json& json) {
     target.intervals = json.at("intervals").get<std::size_t>();
   }
   if (target.kind().is_sound(target)) return target;
-  const std::string found = concat("target '", target.name, "' of the task ", word, ": ",
-                                   target.classes.size(), " classes");
-  if (target.scale() != Scale::kTime) throw DataError(found);
-  throw DataError(concat(found, ", ", target.horizons.size(), " horizons, ", target.intervals,
-                         " intervals; expected no class, an event, horizons that ascend from above "
-                         "0 and at most ",
-                         kIntervalLimit, " intervals"));
+  std::string found = concat(target.classes.size(), " classes");
+  if (target.scale() == Scale::kTime)
+    found += concat(", ", target.horizons.size(), " horizons, ", target.intervals, " intervals");
+  throw DataError(concat("target '", target.name, "' of the task ", word, ": ", found,
+                         "; expected ", expected_target(target.kind())));
 }
 
 void add_readout(Json& json, const Target& target, const Readout& readout) {
