@@ -65,11 +65,17 @@ class Owner {
   ::pid_t process_ = -1;
 };
 
-TEST(Claims, AreOfOneAtATime) {
-  const TemporaryFolder folder;
-  Claims one(folder.path());
+class ClaimsTest : public ::testing::Test {
+ protected:
+  const TemporaryFolder folder_;
+  HandClock clock_;
+  Claims claims_{folder_.path(), clock_.options()};
+};
+
+TEST_F(ClaimsTest, AreOfOneAtATime) {
+  Claims one(folder_.path());
   {
-    Claims other(folder.path());
+    Claims other(folder_.path());
     EXPECT_TRUE(one.take("work"));
     EXPECT_FALSE(one.take("work"));
     EXPECT_FALSE(other.take("work"));
@@ -81,100 +87,83 @@ TEST(Claims, AreOfOneAtATime) {
   }
   EXPECT_TRUE(one.take("work"));
   one.release("work");
-  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
-TEST(Claims, OfADeadProcessAreTakenOverAtOnce) {
-  const TemporaryFolder folder;
-  HandClock clock;
-  Claims claims(folder.path(), clock.options());
-  Owner owner(folder);
-  EXPECT_FALSE(claims.take("work"));
+TEST_F(ClaimsTest, OfADeadProcessAreTakenOverAtOnce) {
+  Owner owner(folder_);
+  EXPECT_FALSE(claims_.take("work"));
   owner.end();
-  EXPECT_TRUE(claims.take("work"));
+  EXPECT_TRUE(claims_.take("work"));
 }
 
-TEST(Claims, OfAnEarlierProcessOfTheSameNumberAreTakenOverAtOnce) {
-  const TemporaryFolder folder;
-  HandClock clock;
-  Claims claims(folder.path(), clock.options());
-  ASSERT_TRUE(claims.take("work"));
-  std::string line = text_of(folder / "work.claim");
+TEST_F(ClaimsTest, OfAnEarlierProcessOfTheSameNumberAreTakenOverAtOnce) {
+  ASSERT_TRUE(claims_.take("work"));
+  std::string line = text_of(folder_ / "work.claim");
   line.resize(line.find('\n'));
-  std::ofstream(folder / "other.claim") << line << "\n";
-  EXPECT_FALSE(claims.take("other")) << "the process lives";
-  std::ofstream(folder / "other.claim") << line << "7\n";  // started at another time
-  EXPECT_TRUE(claims.take("other"));
+  std::ofstream(folder_ / "other.claim") << line << "\n";
+  EXPECT_FALSE(claims_.take("other")) << "the process lives";
+  std::ofstream(folder_ / "other.claim") << line << "7\n";  // started at another time
+  EXPECT_TRUE(claims_.take("other"));
 }
 
-TEST(Claims, OfALiveProcessStayItsOwnHoweverLongItTakes) {
-  const TemporaryFolder folder;
-  HandClock clock;
-  Claims owner(folder.path(), {1ms, 60s});
+TEST_F(ClaimsTest, OfALiveProcessStayItsOwnHoweverLongItTakes) {
+  Claims owner(folder_.path(), {1ms, 60s});
   ASSERT_TRUE(owner.take("work"));
-  Claims claims(folder.path(), clock.options());
   std::set<std::string> signs;
   for (int look = 0; look < 10; ++look) {
     for (int sign = 0; sign < 2; ++sign)  // the first may be the one that the last look saw
-      while (!signs.insert(text_of(folder / "work.claim")).second) std::this_thread::yield();
-    EXPECT_FALSE(claims.take("work"));
-    clock.time += 60s;
+      while (!signs.insert(text_of(folder_ / "work.claim")).second) std::this_thread::yield();
+    EXPECT_FALSE(claims_.take("work"));
+    clock_.time += 60s;
   }
 }
 
-TEST(Claims, OfAnotherMachineAreTakenOverWhenTheirCounterStandsStill) {
-  const TemporaryFolder folder;
-  HandClock clock;
-  Claims claims(folder.path(), clock.options());
-  const auto write = [&](const std::string& text) { std::ofstream(folder / "work.claim") << text; };
+TEST_F(ClaimsTest, OfAnotherMachineAreTakenOverWhenTheirCounterStandsStill) {
+  const auto write = [&](const std::string& text) {
+    std::ofstream(folder_ / "work.claim") << text;
+  };
   for (const std::string owner : {"elsewhere boot pid:[1] 1 1\n", ""}) {  // killed as it began: ""
     write(owner + "1\n");
-    EXPECT_FALSE(claims.take("work"));
-    clock.time += 59s;
+    EXPECT_FALSE(claims_.take("work"));
+    clock_.time += 59s;
     write(owner + "2\n");
-    EXPECT_FALSE(claims.take("work"));
-    clock.time += 59s;
-    EXPECT_FALSE(claims.take("work"));
-    clock.time += 1s;
-    EXPECT_TRUE(claims.take("work"));
-    claims.release("work");
+    EXPECT_FALSE(claims_.take("work"));
+    clock_.time += 59s;
+    EXPECT_FALSE(claims_.take("work"));
+    clock_.time += 1s;
+    EXPECT_TRUE(claims_.take("work"));
+    claims_.release("work");
   }
 }
 
-TEST(Claims, AreNotTheFormerOwnersAfterATakeover) {
-  const TemporaryFolder folder;
-  HandClock clock;
-  Claims suspended(folder.path(), {1h, 60s});
+TEST_F(ClaimsTest, AreNotTheFormerOwnersAfterATakeover) {
+  Claims suspended(folder_.path(), {1h, 60s});
   ASSERT_TRUE(suspended.take("work"));
-  Claims claims(folder.path(), clock.options());
-  EXPECT_FALSE(claims.take("work"));
-  clock.time += 60s;
-  EXPECT_TRUE(claims.take("work"));
+  EXPECT_FALSE(claims_.take("work"));
+  clock_.time += 60s;
+  EXPECT_TRUE(claims_.take("work"));
   suspended.release("work");
-  Claims third(folder.path());
+  Claims third(folder_.path());
   EXPECT_FALSE(third.take("work"));
 }
 
 // A process that is killed leaves no claim without an owner, for which others would have to wait.
-TEST(Claims, NameTheirOwnerWhenTheyAppear) {
-  const TemporaryFolder folder;
-  Claims claims(folder.path());
+TEST_F(ClaimsTest, NameTheirOwnerWhenTheyAppear) {
   std::string before;
   set_file_fault_hook([&](std::string_view name, const std::filesystem::path& path) {
-    if (name == "rename" && path == folder / "work.claim")
-      for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    if (name == "rename" && path == folder_ / "work.claim")
+      for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
         before += text_of(entry.path());
     return 0;
   });
-  EXPECT_TRUE(claims.take("work"));
+  EXPECT_TRUE(claims_.take("work"));
   set_file_fault_hook({});
-  EXPECT_EQ(before, text_of(folder / "work.claim"));
+  EXPECT_EQ(before, text_of(folder_ / "work.claim"));
 }
 
-TEST(Claims, AreNobodysInAFolderThatIsGone) {
-  const TemporaryFolder folder;
-  Claims claims(folder / "none");
-  EXPECT_FALSE(claims.take("work"));
+TEST_F(ClaimsTest, AreNobodysInAFolderThatIsGone) {
+  EXPECT_FALSE(Claims(folder_ / "none").take("work"));
 }
 
 }  // namespace
