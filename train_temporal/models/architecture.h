@@ -1,5 +1,5 @@
 // What the rest of the program knows of a kind of model: a row, which stands in the model's own
-// file. registry.cpp lists the names by which command lines ask for it.
+// file, as do the names by which command lines ask for it (registry.h).
 #pragma once
 
 #include <cstdint>
@@ -50,6 +50,11 @@ struct Architecture {
   const char* needs_whole_sequence = nullptr;
   KeptValues kept = {}, kept_decaying = {};  // the latter with --time-encoding decay
 };
+
+// Those that the rest of the program names.
+extern const Architecture kGru;      // network/recurrent.cpp
+extern const Architecture kClock;    // network/without_frames.cpp
+extern const Architecture kSummary;  // summary/summary_model.cpp
 
 template <typename Model>
 std::shared_ptr<SequenceModel> make(const ModelConfig& config) {

@@ -9,7 +9,7 @@
 #include "common/text/word_table.h"
 #include "train_temporal/data/changes.h"
 #include "train_temporal/data/sampler.h"
-#include "train_temporal/models/architectures.h"
+#include "train_temporal/models/architecture.h"
 
 namespace coldframe::temporal {
 
@@ -48,7 +48,7 @@ struct ModelConfig {
   bool gated = false;              // streams are weighted against each other, else side by side
   std::int64_t only_stream = -1;   // the control that sees one of them alone
   Inputs inputs = Inputs::kLevel;  // what is made of a frame's features before all else
-  bool linear = false;             // kMean, kAttention: no MLP, as models were that are still read
+  bool linear = false;  // `mean`, `attention`: no MLP, as models were that are still read
 
   bool operator==(const ModelConfig&) const = default;
   bool per_frame() const { return pool == TemporalPool::kNone; }

@@ -1,7 +1,6 @@
 #include "train_temporal/models/registry.h"
 
 #include <algorithm>
-#include <array>
 #include <ranges>
 
 #include "common/cli/cli.h"
@@ -11,65 +10,30 @@
 namespace coldframe::temporal {
 namespace {
 
-// A configuration has the name of the last row that describes it: a GRU that reads both ways is
-// `bigru`.
-constexpr std::array kModels = {
-    NamedModel{.name = "gru", .architecture = &kGru, .about = "frames in order", .compared = true},
-    NamedModel{.name = "bigru",
-               .architecture = &kGru,
-               .about = "frames in order, read both ways",
-               .bidirectional = true},
-    NamedModel{.name = "lstm", .architecture = &kLstm, .about = "frames in order"},
-    NamedModel{.name = "transformer",
-               .architecture = &kTransformer,
-               .about = "frames in order, read both ways"},
-    NamedModel{.name = "tcn",
-               .architecture = &kTcn,
-               .about = "frames in order, some before each at a time"},
-    NamedModel{.name = "attention",
-               .architecture = &kAttention,
-               .about = "mean of the frames, weighted by what each shows",
-               .learns_frames = false},
-    NamedModel{.name = "mean",
-               .architecture = &kMean,
-               .about = "mean of the frames",
-               .compared = true,
-               .learns_frames = false,
-               .names_covariates = true},
-    NamedModel{.name = kSingle,
-               .architecture = &kMean,
-               .about = "one frame of each exam",
-               .order = FrameOrder::kMiddle,
-               .compared = true,
-               .about_frames = "each frame by itself",
-               .names_covariates = true},
-    NamedModel{.name = kSummaryModel,
-               .architecture = &kSummary,
-               .about = "a linear model of one number of each feature over the frames",
-               .compared = true,
-               .learns_frames = false,
-               .names_covariates = true},
-    NamedModel{.name = "shuffled",
-               .architecture = &kGru,
-               .about = "(control): frames in random order",
-               .order = FrameOrder::kShuffled,
-               .twin = true,
-               .compared = true,
-               .names_covariates = true},
-    NamedModel{.name = "blank",
-               .architecture = &kGru,
-               .about = "(control): the same model, features blanked; it sees times",
-               .blank = true,
-               .twin = true,
-               .compared = true,
-               .names_covariates = true},
-    NamedModel{.name = "clock",
-               .architecture = &kClock,
-               .about = "(control): no images, only length, times, frame size, file type",
-               .compared = true},
-    NamedModel{.name = kCovariatesAlone,
-               .architecture = &kCovariates,
-               .about = "(control): no images, the covariates alone"},
+constexpr NamedModel kSummaryNames[] = {
+    {.name = kSummaryModel,
+     .architecture = &kSummary,
+     .about = "a linear model of one number of each feature over the frames",
+     .compared = true,
+     .learns_frames = false,
+     .names_covariates = true},
+};
+
+constexpr NamedModel kTwinNames[] = {
+    {.name = "shuffled",
+     .architecture = &kGru,
+     .about = "(control): frames in random order",
+     .order = FrameOrder::kShuffled,
+     .twin = true,
+     .compared = true,
+     .names_covariates = true},
+    {.name = "blank",
+     .architecture = &kGru,
+     .about = "(control): the same model, features blanked; it sees times",
+     .blank = true,
+     .twin = true,
+     .compared = true,
+     .names_covariates = true},
 };
 
 // ConfigError, which lists the streams, where there is no such one.
@@ -101,19 +65,28 @@ bool describes(const NamedModel& model, const ModelConfig& config) {
 }  // namespace
 
 std::span<const NamedModel> named_models() {
-  return kModels;
+  static const std::vector<NamedModel> all = [] {
+    std::vector<NamedModel> rows;
+    for (const std::span<const NamedModel> part :
+         {recurrent_models(), transformer_models(), convolutional_models(), pooled_models(),
+          std::span<const NamedModel>(kSummaryNames), std::span<const NamedModel>(kTwinNames),
+          models_without_frames()})
+      rows.insert(rows.end(), part.begin(), part.end());
+    return rows;
+  }();
+  return all;
 }
 
 const NamedModel* find_model(const std::string& name) {
-  const auto found =
-      std::ranges::find_if(kModels, [&](const NamedModel& model) { return name == model.name; });
-  return found == kModels.end() ? nullptr : &*found;
+  const auto models = named_models();
+  const auto found = std::ranges::find(models, name, &NamedModel::name);
+  return found == models.end() ? nullptr : &*found;
 }
 
 const WordTable<const Architecture*>& architectures() {
   static const WordTable<const Architecture*> table = [] {
     WordTable<const Architecture*> all;
-    for (const NamedModel& model : kModels)
+    for (const NamedModel& model : named_models())
       if (!value_for(all, model.architecture->name))
         all.emplace_back(model.architecture->name, model.architecture);
     return all;
@@ -132,7 +105,7 @@ bool is_twin(const std::string& name) {
 
 void set_model(ModelConfig& config, const std::string& name) {
   if (name.starts_with(kOnlyPrefix)) return see_only(config, name);
-  const NamedModel& model = kModels[choice("model", name, model_names())];
+  const NamedModel& model = named_models()[choice("model", name, model_names())];
   config.blank = model.blank;
   if (model.twin && has_twin(config, model)) {
     if (!model.blank) config.order = model.order;
@@ -146,7 +119,8 @@ void set_model(ModelConfig& config, const std::string& name) {
 std::string model_name(const ModelConfig& config) {
   if (config.only_stream >= 0)
     return kOnlyPrefix + config.streams[static_cast<std::size_t>(config.only_stream)];
-  for (const NamedModel& model : kModels | std::views::reverse)
+  // The last row that describes it: a GRU that reads both ways is `bigru`.
+  for (const NamedModel& model : named_models() | std::views::reverse)
     if (describes(model, config)) return model.name;
   throw DataError("model configuration: no model has this architecture and order of frames");
 }

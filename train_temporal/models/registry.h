@@ -1,6 +1,6 @@
 // The names of models, as command lines, files and reports have them: gru, bigru, lstm, … A name
-// stands for an architecture, its direction and the order of frames. To add a model is a file with
-// its Architecture, and a row in registry.cpp.
+// stands for an architecture, its direction and the order of frames. A model is its file, with its
+// Architecture and its names.
 #pragma once
 
 #include <span>
@@ -28,7 +28,14 @@ struct NamedModel {
   bool learns_order() const { return architecture->ordered && !twin; }
 };
 
-std::span<const NamedModel> named_models();
+// The rows of one file each; registry.cpp has those that stand for other rows' architectures.
+std::span<const NamedModel> recurrent_models();
+std::span<const NamedModel> transformer_models();
+std::span<const NamedModel> convolutional_models();
+std::span<const NamedModel> pooled_models();
+std::span<const NamedModel> models_without_frames();
+
+std::span<const NamedModel> named_models();             // all
 const NamedModel* find_model(const std::string& name);  // null: none
 const WordTable<const Architecture*>& architectures();  // as model files name them
 

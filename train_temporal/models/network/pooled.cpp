@@ -3,9 +3,9 @@
 // regularisation without its memory, so that it loses for want of the order alone. `single` is this
 // model on one frame, or of targets per frame on each frame by itself. Its own tensors:
 //   hidden.weight [H, H], .bias     (linear models: none)
-#include "train_temporal/models/architectures.h"
 #include "train_temporal/models/network/network.h"
 #include "train_temporal/models/network/operations.h"
+#include "train_temporal/models/registry.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -13,8 +13,6 @@ namespace {
 Value pooled_layers(Operations& ops, const ModelConfig& config, Value x) {
   return config.linear ? x : ops.gelu(ops.linear(x, "hidden", config.hidden));
 }
-
-}  // namespace
 
 const Architecture kMean{
     .name = "mean", .make = make<Network>, .layers_over_frames = pooled_layers, .kept = {4.8}};
@@ -24,5 +22,31 @@ const Architecture kAttention{.name = "attention",
                               .pool = TemporalPool::kAttention,
                               .per_frame = false,
                               .kept = {5.8}};
+
+constexpr NamedModel kPooledNames[] = {
+    {.name = "attention",
+     .architecture = &kAttention,
+     .about = "mean of the frames, weighted by what each shows",
+     .learns_frames = false},
+    {.name = "mean",
+     .architecture = &kMean,
+     .about = "mean of the frames",
+     .compared = true,
+     .learns_frames = false,
+     .names_covariates = true},
+    {.name = kSingle,
+     .architecture = &kMean,
+     .about = "one frame of each exam",
+     .order = FrameOrder::kMiddle,
+     .compared = true,
+     .about_frames = "each frame by itself",
+     .names_covariates = true},
+};
+
+}  // namespace
+
+std::span<const NamedModel> pooled_models() {
+  return kPooledNames;
+}
 
 }  // namespace coldframe::temporal

@@ -3,9 +3,9 @@
 //   or lstm.weight_ih_l0 [4H, I], … as torch.nn.LSTM does
 //   decay_l0.weight [H, 1], .bias   with that encoding of time, one for each layer
 #include "common/text/text.h"
-#include "train_temporal/models/architectures.h"
 #include "train_temporal/models/network/network.h"
 #include "train_temporal/models/network/operations.h"
+#include "train_temporal/models/registry.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -19,6 +19,23 @@ Value recurrent_layers(Operations& ops, const ModelConfig& config, Value x) {
   return x;
 }
 
+const Architecture kLstm{.name = "lstm",
+                         .make = make<Network>,
+                         .layers_over_frames = recurrent_layers,
+                         .ordered = true,
+                         .recurrent = true,
+                         .gates = 4,
+                         .kept = {9.3, 7.4}};
+
+constexpr NamedModel kRecurrentNames[] = {
+    {.name = "gru", .architecture = &kGru, .about = "frames in order", .compared = true},
+    {.name = "bigru",
+     .architecture = &kGru,
+     .about = "frames in order, read both ways",
+     .bidirectional = true},
+    {.name = "lstm", .architecture = &kLstm, .about = "frames in order"},
+};
+
 }  // namespace
 
 const Architecture kGru{.name = "gru",
@@ -31,12 +48,9 @@ const Architecture kGru{.name = "gru",
                         .has_kernels = true,
                         .kept = {4.9, 9},
                         .kept_decaying = {2.2, 12}};
-const Architecture kLstm{.name = "lstm",
-                         .make = make<Network>,
-                         .layers_over_frames = recurrent_layers,
-                         .ordered = true,
-                         .recurrent = true,
-                         .gates = 4,
-                         .kept = {9.3, 7.4}};
+
+std::span<const NamedModel> recurrent_models() {
+  return kRecurrentNames;
+}
 
 }  // namespace coldframe::temporal

@@ -8,9 +8,9 @@
 //   tcn.L.conv1.weight [H, I or H, 3], .bias        tcn.L.conv2.weight [H, H, 3], .bias
 //   tcn.0.downsample.weight [H, I, 1], .bias        with time, where I is not H
 #include "common/text/text.h"
-#include "train_temporal/models/architectures.h"
 #include "train_temporal/models/network/network.h"
 #include "train_temporal/models/network/operations.h"
+#include "train_temporal/models/registry.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -33,8 +33,6 @@ Value tcn_layers(Operations& ops, const ModelConfig& config, Value x) {
   return x;
 }
 
-}  // namespace
-
 // The last frame of three blocks sees 28 before it; sixteen reach back 262140 frames.
 const Architecture kTcn{.name = "tcn",
                         .make = make<Network>,
@@ -43,5 +41,15 @@ const Architecture kTcn{.name = "tcn",
                         .layers = 3,
                         .most_layers = 16,
                         .kept = {6.5, 11, 0, 10.2}};
+
+constexpr NamedModel kConvolutionalNames[] = {
+    {.name = "tcn", .architecture = &kTcn, .about = "frames in order, some before each at a time"},
+};
+
+}  // namespace
+
+std::span<const NamedModel> convolutional_models() {
+  return kConvolutionalNames;
+}
 
 }  // namespace coldframe::temporal

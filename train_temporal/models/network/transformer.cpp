@@ -12,9 +12,9 @@
 //   transformer.layers.L.norm1.weight, .norm2.weight [H], .bias
 //   transformer.norm.weight [H], .bias
 #include "common/text/text.h"
-#include "train_temporal/models/architectures.h"
 #include "train_temporal/models/network/network.h"
 #include "train_temporal/models/network/operations.h"
+#include "train_temporal/models/registry.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -41,8 +41,6 @@ Value transformer_layers(Operations& ops, const ModelConfig& config, Value x) {
   return ops.norm(x, "transformer.norm");
 }
 
-}  // namespace
-
 const Architecture kTransformer{
     .name = "transformer",
     .make = make<Network>,
@@ -52,5 +50,17 @@ const Architecture kTransformer{
     .layers = 2,
     .needs_whole_sequence = "what it makes of a frame depends on the frames behind it",
     .kept = {7.5, 10.6, 4, 8, 5.5}};
+
+constexpr NamedModel kTransformerNames[] = {
+    {.name = "transformer",
+     .architecture = &kTransformer,
+     .about = "frames in order, read both ways"},
+};
+
+}  // namespace
+
+std::span<const NamedModel> transformer_models() {
+  return kTransformerNames;
+}
 
 }  // namespace coldframe::temporal

@@ -2,9 +2,9 @@
 //   clock: clock_mean, clock_std [F]; project.weight [32, F], .bias; per frame F + 3 inputs, the
 //          frame's place and time being the last, and time_mean, time_std [V], V = time_values()
 //   covariates: project.weight [H, K], .bias
-#include "train_temporal/models/architectures.h"
 #include "train_temporal/models/network/network.h"
 #include "train_temporal/models/network/operations.h"
+#include "train_temporal/models/registry.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -19,6 +19,22 @@ Value covariate_outputs(Operations& ops, const ModelConfig& config) {
   return head_of(ops, config, ops.relu(ops.linear(ops.covariates(), "project", config.hidden)));
 }
 
+const Architecture kCovariates{.name = "covariates",
+                               .make = make<Network>,
+                               .whole = covariate_outputs,
+                               .sees_frames = false,
+                               .needs_whole_sequence = "it reads covariates, and no frame"};
+
+constexpr NamedModel kNamesWithoutFrames[] = {
+    {.name = "clock",
+     .architecture = &kClock,
+     .about = "(control): no images, only length, times, frame size, file type",
+     .compared = true},
+    {.name = kCovariatesAlone,
+     .architecture = &kCovariates,
+     .about = "(control): no images, the covariates alone"},
+};
+
 }  // namespace
 
 const Architecture kClock{
@@ -29,10 +45,9 @@ const Architecture kClock{
     .takes_covariates = false,
     .needs_whole_sequence =
         "it reads how many frames there are and how long they take, and no frame"};
-const Architecture kCovariates{.name = "covariates",
-                               .make = make<Network>,
-                               .whole = covariate_outputs,
-                               .sees_frames = false,
-                               .needs_whole_sequence = "it reads covariates, and no frame"};
+
+std::span<const NamedModel> models_without_frames() {
+  return kNamesWithoutFrames;
+}
 
 }  // namespace coldframe::temporal
