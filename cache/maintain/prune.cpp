@@ -57,7 +57,8 @@ bool Pruner::is_touched(const ShardFile& file, Step step) const {
                      [&](const Failure& failure) { return goes(failure, step); });
 }
 
-// The contents of a file but for what goes; `rows`: the numbers in the file of the exams that stay.
+// The contents of a file without what is removed; `rows`: the numbers in the file of the exams that
+// stay.
 ShardContents Pruner::without(const ShardFile& file, Step step,
                               std::vector<std::size_t>& rows) const {
   const ShardContents& before = file.contents();

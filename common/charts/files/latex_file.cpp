@@ -125,7 +125,7 @@ std::string latex_tables(std::string_view page) {
     const std::string_view text = page.substr(section, end - section);
     std::size_t at = 0;
     const std::string caption = spelt(next(text, at, "<h2>", "</h2>"));
-    // What a script shows in full is no table of a paper.
+    // The script's tables list every exam, too many for a paper.
     while (text.find(kDataTable) == std::string_view::npos) {
       const std::string_view table = next(text, at, "<table", "</table>");
       if (table.empty()) break;

@@ -29,12 +29,12 @@ class Bundle:
         return f"<Bundle {self.path}>"
 
     @classmethod
-    def make(cls, study: Any, out: Place, *, progress: bool = True, **options: Option) -> Bundle:
+    def make(cls, trained: Any, out: Place, *, progress: bool = True, **options: Option) -> Bundle:
         """Makes a bundle of a finished run (a Run or its path); options are those of `coldframe bundle make`.
 
         UsageError or JobError with the program's message.
         """
-        run("bundle", "make", getattr(study, "path", study), options={"out": out, **options}, progress=progress)
+        run("bundle", "make", getattr(trained, "path", trained), options={"out": out, **options}, progress=progress)
         return cls(out)
 
     @cached_property

@@ -142,7 +142,7 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
   const auto present = with_a_file(opened, selected), samples = choose_samples(present);
   StillParts parts;
   std::size_t sampled = 0;
-  // What the crop's look decodes is not decoded again, and counts.
+  // The crop plan keeps the frames that it decodes; the time they take counts.
   double started = thread_cpu_seconds(), decoding = 0;
   const CropPlan crops(exam, opened, settings_.preprocessing);
   opened.read(samples, [&](frames::ExamSlot&& slot) {

@@ -7,8 +7,8 @@
 
 namespace coldframe::vit::gpu {
 
-// Hands out tensors, and their memory again once nobody refers to it, so that later passes of a
-// shape allocate nothing. All work on it runs on one stream.
+// Hands out tensors, and reuses the memory of those that nobody refers to any more. Later passes of
+// one shape therefore allocate nothing. All work on the tensors runs on one stream.
 class Buffers {
  public:
   explicit Buffers(const torch::Device& device) : device_(device) {}
