@@ -2,7 +2,7 @@
 // Source: Microsoft "Bitmap Storage": BITMAPFILEHEADER, BITMAPCOREHEADER, BITMAPINFOHEADER.
 #include "common/files/bytes/byte_cursor.h"
 #include "extract/frames/image/header.h"
-#include "extract/frames/source.h"
+#include "extract/frames/image/still_source.h"
 
 namespace coldframe::frames {
 namespace {
@@ -96,17 +96,12 @@ Image decode_bmp(std::string_view bytes) {
   return image;
 }
 
-class BmpSource : public FileSource {
+class BmpSource : public StillSource {
  public:
-  BmpSource(const SourceFile& file, const ReaderOptions&) : FileSource("image", file) {}
+  BmpSource(const SourceFile& file, const ReaderOptions&) : StillSource(file) {}
 
-  std::int64_t frame_count() override { return 1; }
-  double time_s(std::int64_t) const override { return 0; }
-  void read(std::span<const std::int64_t> indices,
-            const std::function<void(Frame&&)>& sink) override {
-    if (indices.empty()) return;
-    sink(Frame{0, 0.0, guarded([this] { return decode_bmp(file_.content(kMaxImageFileBytes)); })});
-  }
+ private:
+  Image image() const override { return decode_bmp(file_.content(kMaxImageFileBytes)); }
 };
 
 }  // namespace

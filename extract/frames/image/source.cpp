@@ -13,9 +13,9 @@
 #include "extract/frames/image/netpbm.h"
 #include "extract/frames/image/orientation.h"
 #include "extract/frames/image/png.h"
+#include "extract/frames/image/still_source.h"
 #include "extract/frames/image/value_scale.h"
 #include "extract/frames/image/webp.h"
-#include "extract/frames/source.h"
 
 namespace coldframe::frames {
 
@@ -23,24 +23,15 @@ extern const SourceKind kStackKind;  // reads TIFF, also of one page
 
 namespace {
 
-class ImageSource : public FileSource {
+class ImageSource : public StillSource {
  public:
   ImageSource(const SourceFile& file, const ReaderOptions& options)
-      : FileSource("image", file), scale_{options.window}, ignore_exif_(options.ignore_exif) {
+      : StillSource(file), scale_{options.window}, ignore_exif_(options.ignore_exif) {
     const std::string_view head = file_.head();
     const bool is_deep = is_jpeg2000(head)  // whose header may be of any length
                              ? guarded([this] { return is_deep_jpeg2000(content()); })
                              : is_deep_png(head) || is_deep_netpbm(head);
     if (is_deep) scale_.depth = Depth::k16;
-  }
-
-  std::int64_t frame_count() override { return 1; }
-  double time_s(std::int64_t) const override { return 0.0; }
-
-  void read(std::span<const std::int64_t> indices,
-            const std::function<void(Frame&&)>& sink) override {
-    if (indices.empty()) return;
-    sink(Frame{0, 0.0, guarded([this] { return image(); })});
   }
 
   bool wants_range() const override { return scale_.wants_range(); }
@@ -67,7 +58,7 @@ class ImageSource : public FileSource {
     return decode_deep_png(bytes, size);
   }
 
-  Image image() const {
+  Image image() const override {
     if (scale_.depth == Depth::k16) return to_levels(deep_image());
     const std::string bytes = content();
     const FrameSize size = check_image(bytes);
