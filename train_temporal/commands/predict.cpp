@@ -107,8 +107,9 @@ std::vector<ExplainedExam> explain(Ensemble& ensemble, const Dataset& dataset,
     }
   }
   const std::size_t frames = maps ? frames_of(dataset, exams) * targets.size() : 0;
-  Progress progress(maps ? "map" : "explain", maps ? "frames" : "exams by models",
-                    maps ? frames * maps->maps().vits() : explained.size() * ensemble.size());
+  Progress progress(
+      maps ? "map" : "explain", maps ? "frames" : "exams by models",
+      maps ? frames * count_vits(ensemble.models()) : explained.size() * ensemble.size());
   const auto go_on = [] {
     if (stop_requested()) throw Interrupted("stopped; run the same command again");
   };

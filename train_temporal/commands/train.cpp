@@ -14,6 +14,7 @@
 #include "common/system/memory.h"
 #include "common/system/monitor.h"
 #include "common/text/text.h"
+#include "common/torch/cpu_memory.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/commands/list/run_list.h"
 #include "train_temporal/commands/option_checks.h"
@@ -218,8 +219,9 @@ Json TrainingRun::config() const {
   json["search"] = Json::array();
   for (const Setting& setting : settings_) json["search"].push_back(setting.values);
   json["views"] = datasets_.front().views;
-  if (const Json questions = questions_json(options_.questions); !questions.empty())
-    json["questions"] = questions;
+  Json questions = questions_json(options_.questions);
+  if (options_.maps) questions["maps"] = true;
+  if (!questions.empty()) json["questions"] = questions;
   json["bootstrap"] = options_.resamples;
   json["device"] = devices_.front().is_cuda() ? "cuda" : "cpu";
   json["memory_budget"] = options_.memory_budget;
@@ -333,6 +335,7 @@ int run_train(const std::vector<std::string>& arguments) {
   TrainOptions options;
   if (!parse_train_options(arguments, options)) return 0;
   check_model_options(options);
+  if (options.tune.asked()) keep_freed_memory();
   if (options.benchmark) return TrainingRun(options, nullptr).benchmark();
   RunFolder folder(options.out, options.existing);
   TrainingRun run(options, &folder);

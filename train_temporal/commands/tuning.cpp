@@ -5,7 +5,7 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
-#include "common/torch/cpu_memory.h"
+#include "common/torch/error_text.h"
 #include "train_temporal/explain/patch_maps.h"
 #include "train_temporal/training/tuned/tune_memory.h"
 
@@ -28,25 +28,29 @@ void resolve_blocks(std::int64_t& blocks, const tune::TunedSource& source) {
   if (blocks == 0) blocks = behind;
 }
 
+// `leave_out`: what the user may do without.
+std::unique_ptr<tune::TunedSource> read_vit(const Cohort& cohort, const std::string& weights,
+                                            const char* leave_out) {
+  try {
+    return std::make_unique<tune::TunedSource>(cohort.cache.recipe().features,
+                                               cohort.cache.cut()->block, weights);
+  } catch (const c10::OutOfMemoryError& error) {
+    throw SystemError(concat("the ViT's weights do not fit into memory: ", first_line(error),
+                             "; raise --memory-budget, or leave out ", leave_out));
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<tune::TunedSource> open_vit(TrainOptions& options, const Cohort& cohort) {
   if (!options.tune.asked()) return nullptr;
-  const auto cut = cohort.cache.cut();
-  if (!cut) {
+  if (!cohort.cache.cut()) {
     throw ConfigError(concat("--tune: '", options.data.cache.string(),
                              "' holds features alone; extract with --cut BLOCK, which keeps what "
                              "enters that block of the ViT"));
   }
-  keep_freed_memory();
   const std::string weights = options.tune.weights == kRandomWeights ? "" : options.tune.weights;
-  std::unique_ptr<tune::TunedSource> source;
-  try {
-    source =
-        std::make_unique<tune::TunedSource>(cohort.cache.recipe().features, cut->block, weights);
-  } catch (const c10::OutOfMemoryError&) {
-    throw SystemError("the ViT's weights alone need more than --memory-budget allows; raise it");
-  }
+  auto source = read_vit(cohort, weights, "--tune");
   tune::TuneOptions& vit = options.fit.tune.vit;
   resolve_blocks(vit.blocks, *source);
   log_info(concat(vit.lora_rank > 0
@@ -68,8 +72,8 @@ void check_example_maps(const TrainOptions& options, const Cohort& cohort,
   check_maps(card, options.weights);
   require_cut(cohort.cache);
   require_explained(cohort.targets.list(), "--maps");
-  if (!card.tuned)
-    tune::TunedSource(card.recipe.features, cohort.cache.cut()->block, options.weights);
+  // Fits need the memory: the weights are read again for the maps.
+  if (!card.tuned) read_vit(cohort, options.weights.string(), "--maps");
 }
 
 void check_tuning(const Experiment& experiment) {

@@ -12,6 +12,7 @@
 #include "common/cli/log.h"
 #include "common/cli/progress.h"
 #include "common/text/text.h"
+#include "common/torch/error_text.h"
 #include "train_temporal/explain/patch_maps.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/run/run_folder.h"
@@ -76,8 +77,6 @@ struct Examples {
   std::vector<ExplainedExam> exams;
   std::vector<std::size_t> row, fold;            // of each
   std::vector<std::vector<html::Picture>> maps;  // likewise; empty: there are none
-  std::int64_t block = 0;                        // whose input they look at
-  double largest_gap = 0;                        // of any frame
 };
 
 // Small pictures of an exam's maps; over the frames where the cut holds their pixels and the page
@@ -121,57 +120,72 @@ Examples chosen_exams(const Choices& choices, const PredictionTable& table) {
   return examples;
 }
 
-struct Mapping {
-  const std::filesystem::path& weights;  // as PatchMaps has them
-  bool shows_frames;                     // behind the maps, where the cut holds pixels
-  Progress& progress;                    // frames by ViTs
-};
-
 std::size_t frames_to_map(const Examples& examples, const ModelsOfFolds& models,
                           const Cohort& cohort) {
   std::size_t frames = 0;
   for (std::size_t i = 0; i < examples.exams.size(); ++i) {
     const std::vector<TrainedModel>& of_fold = models.at(examples.fold[i]);
-    const std::size_t vits = of_fold.front().card.tuned ? of_fold.size() : 1;
+    const std::size_t vits = count_vits(of_fold);
     const std::size_t present = present_frames(cohort.exams()[examples.exams[i].exam]);
     frames += vits * std::min(present, cache::kMostFramesShown);
   }
   return frames;
 }
 
-// Explains those exams that the fold holds out; `mapping`: null without maps.
-void explain_fold(std::span<TrainedModel> models, std::size_t fold, const Dataset& dataset,
-                  const Mapping* mapping, Examples& all) {
-  std::vector<std::size_t> places;
-  std::vector<ExplainedExam> own;
-  for (std::size_t i = 0; i < all.exams.size(); ++i) {
-    if (all.fold[i] != fold) continue;
-    places.push_back(i);
-    own.push_back(all.exams[i]);
-    own.back().keep_gradients = mapping != nullptr;
+// Calls `take(models, places)` with the models of each fold and the places of the examples that it
+// holds out.
+template <class Take>
+void for_folds(ModelsOfFolds& models, const Examples& examples, const Take& take) {
+  for (auto& [fold, of_fold] : models) {
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < examples.fold.size(); ++i)
+      if (examples.fold[i] == fold) places.push_back(i);
+    take(of_fold, places);
   }
-  explain_exams(models, dataset, own, go_on);
-  for (std::size_t i = 0; i < places.size(); ++i) all.exams[places[i]] = own[i];
-  if (mapping == nullptr) return;
-  PatchMaps maps(models, dataset, mapping->weights);
-  const auto found = maps.of(own, cache::kMostFramesShown, [&] {
-    go_on();
-    mapping->progress.add();
-  });
-  for (std::size_t i = 0; i < places.size(); ++i)
-    all.maps[places[i]] = map_pictures(maps, own[i], dataset.cache->exams()[own[i].exam], found[i],
-                                       mapping->shows_frames);
-  all.block = maps.block();
-  all.largest_gap = std::max(all.largest_gap, maps.largest_gap());
 }
 
-std::string maps_text(const Examples& examples) {
+std::vector<ExplainedExam> exams_at(const std::vector<std::size_t>& places,
+                                    const Examples& examples) {
+  std::vector<ExplainedExam> exams;
+  for (const std::size_t place : places) exams.push_back(examples.exams[place]);
+  return exams;
+}
+
+void explain_folds(ModelsOfFolds& models, const Dataset& dataset, bool for_maps, Examples& all) {
+  for (ExplainedExam& exam : all.exams) exam.keep_gradients = for_maps;
+  for_folds(models, all, [&](std::vector<TrainedModel>& of_fold, const auto& places) {
+    std::vector<ExplainedExam> own = exams_at(places, all);
+    explain_exams(of_fold, dataset, own, go_on);
+    for (std::size_t i = 0; i < places.size(); ++i) all.exams[places[i]] = std::move(own[i]);
+  });
+}
+
+std::string maps_text(const PatchMaps& maps) {
   return concat("Above each drawing: what each patch of a frame adds, red where it raises the ",
                 "output and blue where it lowers it, the strongest of the exam in full colour. ",
                 "Maps cover what the ViT saw of a frame. These are integrated gradients ",
-                "on the tokens that enter its block ", examples.block, " (counted from 0), from a ",
+                "on the tokens that enter its block ", maps.block(), " (counted from 0), from a ",
                 "frame whose patches are all its mean patch; they add up within ",
-                exact(std::round(examples.largest_gap * 1e7) / 1e7), ".");
+                exact(std::round(maps.largest_gap() * 1e7) / 1e7), ".");
+}
+
+// Maps explained exams, through one ViT where it is frozen, and returns what the report says of it.
+// `shows_frames`: behind the maps, where the cut holds pixels.
+std::string map_examples(ModelsOfFolds& models, const Cohort& cohort, const Dataset& dataset,
+                         const std::filesystem::path& weights, bool shows_frames, Examples& all) {
+  Progress progress("map", "frames", frames_to_map(all, models, cohort));
+  PatchMaps maps(models.begin()->second.front().card, dataset, weights);
+  for_folds(models, all, [&](const std::vector<TrainedModel>& of_fold, const auto& places) {
+    const std::vector<ExplainedExam> own = exams_at(places, all);
+    const auto found = maps.of(of_fold, own, cache::kMostFramesShown, [&] {
+      go_on();
+      progress.add();
+    });
+    for (std::size_t i = 0; i < places.size(); ++i)
+      all.maps[places[i]] =
+          map_pictures(maps, own[i], cohort.exams()[own[i].exam], found[i], shows_frames);
+  });
+  return maps_text(maps);
 }
 
 // True where the times of all frames are known and an axis of seconds tells frames apart; on one of
@@ -225,28 +239,33 @@ FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
   report.choice = table.targets.front().kind().explained_exams();
   const auto choices = most_telling(table);
   Examples all = chosen_exams(choices, table);
+  if (all.exams.empty()) return report;
+  ModelsOfFolds models;
   try {
-    auto models = models_by_fold(run, choices, table, cohort, dataset);
-    std::optional<Progress> progress;
-    std::optional<Mapping> mapping;
-    if (weights) {
-      progress.emplace("map", "frames", frames_to_map(all, models, cohort));
-      mapping.emplace(Mapping{*weights, pictures.wanted(), *progress});
-    }
-    for (auto& [fold, of_fold] : models)
-      explain_fold(of_fold, fold, dataset, mapping ? &*mapping : nullptr, all);
-  } catch (const c10::OutOfMemoryError&) {
-    log_warning("there is not enough memory to show contributions in the report");
+    models = models_by_fold(run, choices, table, cohort, dataset);
+    explain_folds(models, dataset, weights.has_value(), all);
+  } catch (const c10::OutOfMemoryError& error) {
+    log_warning(concat("the report shows no contributions of frames, for lack of memory: ",
+                       first_line(error), "; raise --memory-budget"));
     return {};
+  }
+  if (weights) {
+    try {
+      report.maps = map_examples(models, cohort, dataset, *weights, pictures.wanted(), all);
+    } catch (const c10::OutOfMemoryError& error) {
+      report.maps = concat("There are no maps, for lack of memory: ", first_line(error), ".");
+      log_warning(
+          concat("the report has no maps, for lack of memory: ", first_line(error),
+                 "; raise --memory-budget, or map the exams by `coldframe predict --maps`"));
+      all.maps.assign(all.exams.size(), {});
+    }
   }
   for (std::size_t i = 0; i < all.exams.size(); ++i) {
     report.exams.push_back(entry(all.exams[i], table, all.row[i], cohort));
     report.exams.back().pictures = pictures.of(all.exams[i].exam);
     report.exams.back().maps = std::move(all.maps[i]);
   }
-  if (all.exams.empty()) return report;
   report.note = completeness_text(all.exams);
-  if (weights) report.maps = maps_text(all);
   return report;
 }
 

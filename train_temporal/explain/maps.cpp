@@ -41,15 +41,15 @@ std::string table_lines(const std::vector<std::string>& start, const torch::Tens
 MapWriter::MapWriter(fs::path folder, std::span<const TrainedModel> models, const Dataset& dataset,
                      const fs::path& weights)
     : folder_(std::move(folder)),
-      card_(models.front().card),
+      models_(models),
       cache_(*dataset.cache),
-      maps_(models, dataset, weights) {
+      maps_(models.front().card, dataset, weights) {
   fs::create_directory(folder_);
 }
 
 void MapWriter::add(std::size_t place, std::span<const ExplainedExam> exams, std::size_t targets,
                     const std::function<void()>& frame_done) {
-  const std::vector<torch::Tensor> maps = maps_.of(exams, kAllFrames, frame_done);
+  const std::vector<torch::Tensor> maps = maps_.of(models_, exams, kAllFrames, frame_done);
   for (std::size_t i = 0; i < exams.size(); i += targets, ++place) {
     const fs::path folder = folder_ / exam_folder_name(place, cache_.exams()[exams[i].exam].id);
     fs::create_directory(folder);
@@ -65,7 +65,7 @@ void MapWriter::write(const fs::path& folder, std::span<const ExplainedExam> tar
       csv_row({"frame", "time_s", "target", "class", "row", "column", "contribution"});
   for (std::size_t t = 0; t < targets.size(); ++t) {
     const ExplainedExam& explained = targets[t];
-    const Target& target = card_.targets[explained.target];
+    const Target& target = models_.front().card.targets[explained.target];
     const double full = full_color(maps[t]);
     std::int64_t present = 0;
     for (std::size_t slot = 0; slot < info.frames(); ++slot) {

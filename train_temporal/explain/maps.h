@@ -11,7 +11,7 @@ namespace coldframe::temporal {
 
 class MapWriter {
  public:
-  // `folder`: made here. The others as PatchMaps has them.
+  // `folder`: made here. The models and the dataset must live on; the others as PatchMaps has them.
   MapWriter(std::filesystem::path folder, std::span<const TrainedModel> models,
             const Dataset& dataset, const std::filesystem::path& weights);
 
@@ -28,7 +28,7 @@ class MapWriter {
              std::span<const torch::Tensor> maps);
 
   std::filesystem::path folder_;
-  const ModelMetadata& card_;
+  std::span<const TrainedModel> models_;
   const cache::CacheReader& cache_;
   PatchMaps maps_;
 };

@@ -23,10 +23,10 @@ torch::Tensor some_of(const torch::Tensor& rows, std::size_t most) {
 
 // What one ViT is asked of an exam. A frozen one goes through its blocks once for all models: their
 // gradients add up.
-FrameNumber asked_of(const ExplainedExam& exam, std::size_t index, std::size_t vits,
+FrameNumber asked_of(const ExplainedExam& exam, std::size_t place, std::size_t vits,
                      std::size_t most) {
   const torch::Tensor gradient =
-      vits == 1 ? torch::stack(exam.gradients).sum(0) : exam.gradients[index];
+      vits == 1 ? torch::stack(exam.gradients).sum(0) : exam.gradients[place];
   return {some_of(gradient, most), kCompleteness * exam.unit / static_cast<double>(vits)};
 }
 
@@ -61,44 +61,43 @@ class PatchMaps::Vit {
   LateBlocks blocks;
 };
 
-PatchMaps::PatchMaps(std::span<const TrainedModel> models, const Dataset& dataset,
-                     const fs::path& weights)
-    : models_(models),
-      dataset_(dataset),
-      weights_(weights),
-      tuned_(models.front().card.tuned.has_value()),
-      cut_(dataset, RowKind::kCut) {
-  if (!tuned_) vit_of(models.front());  // wrong weights are told before anything is explained
+std::size_t count_vits(std::span<const TrainedModel> models) {
+  return models.front().card.tuned ? models.size() : 1;
+}
+
+PatchMaps::PatchMaps(const ModelMetadata& card, const Dataset& dataset, const fs::path& weights)
+    : dataset_(dataset), cut_(dataset, RowKind::kCut) {
+  if (!card.tuned) open_vit(card, weights);
 }
 PatchMaps::~PatchMaps() = default;
 
-PatchMaps::Vit& PatchMaps::vit_of(const TrainedModel& model) {
-  if (vit_ && !tuned_) return *vit_;
-  vit_.reset();
-  const auto& tuned = model.card.tuned;
-  vit_ = std::make_unique<Vit>(model.card.recipe.features, dataset_.cache->cut()->block,
-                               tuned ? backbone_folder(model.file) : weights_,
-                               tuned ? tuned->weights_sha256 : "", dataset_.device);
+void PatchMaps::open_vit(const ModelMetadata& card, const fs::path& weights) {
+  vit_ = std::make_unique<Vit>(card.recipe.features, dataset_.cache->cut()->block, weights,
+                               card.tuned ? card.tuned->weights_sha256 : "", dataset_.device);
   block_ = vit_->blocks.block();
   image_size_ = vit_->source.image_size();
-  return *vit_;
 }
 
-std::vector<torch::Tensor> PatchMaps::of(std::span<const ExplainedExam> exams, std::size_t most,
+std::vector<torch::Tensor> PatchMaps::of(std::span<const TrainedModel> models,
+                                         std::span<const ExplainedExam> exams, std::size_t most,
                                          const std::function<void()>& frame_done) {
   std::vector<torch::Tensor> maps(exams.size());
   std::vector<double> gaps(exams.size());
-  for (std::size_t i = 0; i < vits(); ++i) add_vit(i, exams, most, frame_done, maps, gaps);
-  if (tuned_) vit_.reset();
+  const std::size_t vits = count_vits(models);
+  for (std::size_t i = 0; i < vits; ++i) {
+    const TrainedModel& model = models[i];
+    if (model.card.tuned) open_vit(model.card, backbone_folder(model.file));
+    add_vit(i, vits, exams, most, frame_done, maps, gaps);
+    if (model.card.tuned) vit_.reset();
+  }
   for (std::size_t i = 0; i < exams.size(); ++i)
     largest_gap_ = std::max(largest_gap_, gaps[i] / exams[i].unit);
   return maps;
 }
 
-void PatchMaps::add_vit(std::size_t index, std::span<const ExplainedExam> exams, std::size_t most,
-                        const std::function<void()>& frame_done, std::vector<torch::Tensor>& maps,
-                        std::vector<double>& gaps) {
-  const LateBlocks& blocks = vit_of(models_[index]).blocks;
+void PatchMaps::add_vit(std::size_t place, std::size_t vits, std::span<const ExplainedExam> exams,
+                        std::size_t most, const std::function<void()>& frame_done,
+                        std::vector<torch::Tensor>& maps, std::vector<double>& gaps) {
   const auto end_of = [&](std::size_t from) {  // of the entries of one exam
     return from + static_cast<std::size_t>(std::ranges::count(exams.subspan(from), exams[from].exam,
                                                               &ExplainedExam::exam));
@@ -111,12 +110,12 @@ void PatchMaps::add_vit(std::size_t index, std::span<const ExplainedExam> exams,
     to = end_of(from);
     cut_.next();
     std::vector<FrameNumber> asked;
-    for (std::size_t i = from; i < to; ++i)
-      asked.push_back(asked_of(exams[i], index, vits(), most));
-    const auto found = blocks.explain(some_of(cut_.window().features, most), asked, frame_done);
+    for (std::size_t i = from; i < to; ++i) asked.push_back(asked_of(exams[i], place, vits, most));
+    const auto found =
+        vit_->blocks.explain(some_of(cut_.window().features, most), asked, frame_done);
     for (std::size_t i = from; i < to; ++i) {
       const PatchContributions& one = found[i - from];
-      maps[i] = index == 0 ? one.patches : maps[i] + one.patches;
+      maps[i] = place == 0 ? one.patches : maps[i] + one.patches;
       gaps[i] += one.largest_gap;
     }
   }

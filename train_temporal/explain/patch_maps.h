@@ -20,22 +20,24 @@ namespace coldframe::temporal {
 void check_maps(const ModelMetadata& card, const std::filesystem::path& weights);
 // ConfigError.
 void require_cut(const cache::CacheReader& cache);
+// So many ViTs are behind these models.
+std::size_t count_vits(std::span<const TrainedModel> models);
 
 class PatchMaps {
  public:
-  // `weights`: of the ViT that made the cache; tuned models have their own. `dataset`: loaded from
-  // the cache, which has a cut. It must live on, and so must the models.
-  PatchMaps(std::span<const TrainedModel> models, const Dataset& dataset,
+  // `card`: of any of the models. `weights`: of the ViT that made the cache, which is read here;
+  // tuned models have their own. `dataset`: loaded from the cache, which has a cut. It must live
+  // on.
+  PatchMaps(const ModelMetadata& card, const Dataset& dataset,
             const std::filesystem::path& weights);
   ~PatchMaps();
 
-  // So many ViTs go through the frames, one after another; one is in memory at a time.
-  std::size_t vits() const { return tuned_ ? models_.size() : 1; }
-
-  // Of exams with their gradients, those of one side by side: for each [frames, rows, columns], of
-  // the frames that are present, or of `most` of them, evenly spaced. `frame_done` is called after
-  // each frame of each entry and ViT.
-  std::vector<torch::Tensor> of(std::span<const ExplainedExam> exams, std::size_t most,
+  // Of exams with the gradients of these models, those of one exam side by side: for each
+  // [frames, rows, columns], of the frames that are present, or of `most` of them, evenly spaced.
+  // `frame_done` is called after each frame of each entry and ViT: ViTs go through the frames one
+  // after another, and one is in memory at a time.
+  std::vector<torch::Tensor> of(std::span<const TrainedModel> models,
+                                std::span<const ExplainedExam> exams, std::size_t most,
                                 const std::function<void()>& frame_done);
   // [frames, H, W, 3] of the same frames; undefined where the cut holds no pixels.
   torch::Tensor pixels_of(std::size_t exam, std::size_t most);
@@ -48,15 +50,13 @@ class PatchMaps {
 
  private:
   class Vit;
-  Vit& vit_of(const TrainedModel& model);
-  void add_vit(std::size_t index, std::span<const ExplainedExam> exams, std::size_t most,
-               const std::function<void()>& frame_done, std::vector<torch::Tensor>& maps,
-               std::vector<double>& gaps);
+  void open_vit(const ModelMetadata& card, const std::filesystem::path& weights);
+  // `place`: of the ViT among `vits` of them.
+  void add_vit(std::size_t place, std::size_t vits, std::span<const ExplainedExam> exams,
+               std::size_t most, const std::function<void()>& frame_done,
+               std::vector<torch::Tensor>& maps, std::vector<double>& gaps);
 
-  std::span<const TrainedModel> models_;
   const Dataset& dataset_;
-  std::filesystem::path weights_;
-  bool tuned_;
   FeatureStream cut_;         // the rows of present frames, as the cut stores them
   std::unique_ptr<Vit> vit_;  // the frozen one stays, a tuned one goes before the next
   std::int64_t block_ = 0;

@@ -60,12 +60,10 @@ bool is_ours(const fs::path& working) {
 constexpr const char* kQuestions = "questions";
 
 // Questions to the report change no fit; models keep the threshold alone.
-Json without_questions(Json config) {
-  if (!config.contains(kQuestions)) return config;
-  const Json questions = config[kQuestions];
+void leave_out_questions(Json& config) {
+  const Json questions = config.value(kQuestions, Json::object());
   config.erase(kQuestions);
   if (questions.contains("threshold")) config[kQuestions]["threshold"] = questions["threshold"];
-  return config;
 }
 
 // True if a fit of the unfinished run is done, or has come so far that it was saved.
@@ -89,8 +87,16 @@ std::vector<fs::path> models_in(const fs::path& folder) {
   return files;
 }
 
-void require_equal(const fs::path& run, const Json& its, const Json& now, const char* instead) {
-  const auto changes = cache::differences(its, now, {"the run has", "now"});
+enum class Compared { kFits, kAll };
+
+// ConfigError, which lists the differences, where the run in this folder was started otherwise.
+void require_alike(const fs::path& run, Json config, Compared what, const char* instead) {
+  Json its = read_json_file(run / kConfigFile);
+  for (Json* each : {&its, &config}) {
+    each->erase(kThreadsPerFit);  // that of the run holds: threads_of_tuning()
+    if (what == Compared::kFits) leave_out_questions(*each);
+  }
+  const auto changes = cache::differences(its, config, {"the run has", "now"});
   if (changes.empty()) return;
   throw ConfigError(concat("the run in '", run.string(), "' was started otherwise:\n  ",
                            join(changes, "\n  "), "\nuse the same options and data, or ", instead));
@@ -159,18 +165,12 @@ void RunFolder::join_others(const Json& config) {
   AtomicFile file(working_ / kConfigFile);
   file.append(config.dump(2) + "\n");
   file.finish_if_new();
-  Json its = read_json_file(working_ / kConfigFile), ours = config;
-  for (Json* each : {&its, &ours}) each->erase(kThreadsPerFit);
-  require_equal(working_, its, ours, "another --out, or remove it first");
+  // Any of the processes may write the report.
+  require_alike(working_, config, Compared::kAll, "another --out, or remove it first");
   claims_ = std::make_unique<Claims>(working_ / kStateFolder);
   if (!is_run(out_) || has_fits(working_)) return;
   claims_.reset();
   fs::remove_all(working_);  // the run was published before we made this folder anew
-}
-
-void RunFolder::require_same(const fs::path& run, const Json& config, const char* instead) const {
-  require_equal(run, without_questions(read_json_file(run / kConfigFile)),
-                without_questions(config), instead);
 }
 
 void RunFolder::require_answered(const Json& config) const {
@@ -180,9 +180,9 @@ void RunFolder::require_answered(const Json& config) const {
     if (answered.contains(question) && answered[question] == value) continue;
     throw ConfigError(concat(
         "the run in '", out_.string(), "' is finished, and its report does not answer '", question,
-        "'; `coldframe evaluate --run RUN --against RUN` with this run twice takes --prevalence, "
-        "--at-specificity, --at-sensitivity and --figures and trains nothing; for other questions "
-        "train again with --overwrite"));
+        "'; without training, `coldframe evaluate --run RUN --against RUN` with this run twice "
+        "takes --prevalence, --at-specificity, --at-sensitivity and --figures, and `coldframe "
+        "predict --run RUN --maps FOLDER` maps exams; else train again with --overwrite"));
   }
 }
 
@@ -208,7 +208,7 @@ Json RunFolder::begun() const {
 
 bool RunFolder::start(const Json& config) {
   if (finished()) {
-    require_same(out_, config, "--overwrite to replace the finished run");
+    require_alike(out_, config, Compared::kFits, "--overwrite to replace the finished run");
     require_answered(config);
     remove_leftovers();
     return false;
@@ -235,7 +235,7 @@ bool RunFolder::start(const Json& config) {
                            "--resume starts again"));
   }
   if (existing_.resume && is_run(working_)) {
-    require_same(working_, config, "--overwrite without --resume to start again");
+    require_alike(working_, config, Compared::kFits, "--overwrite without --resume to start again");
   } else {
     clear();
   }

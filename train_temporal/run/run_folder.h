@@ -86,8 +86,6 @@ class RunFolder {
  private:
   void lock();
   void join_others(const Json& config);
-  void require_same(const std::filesystem::path& run, const Json& config,
-                    const char* instead) const;
   // ConfigError where a question is not among those that the finished run was asked.
   void require_answered(const Json& config) const;
   void clear() const;

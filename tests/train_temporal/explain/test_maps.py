@@ -3,6 +3,7 @@ and finds the patch that carries the label."""
 import base64
 import io
 import json
+import os
 import pathlib
 import re
 import sys
@@ -17,7 +18,7 @@ from PIL import Image
 
 sys.path += [str(pathlib.Path(__file__).resolve().parents[1])]
 import safetensors.torch  # noqa: E402
-from training_support import coldframe, quick  # noqa: E402
+from training_support import BUILD, coldframe, quick  # noqa: E402
 from tuning_support import BLOCKS, PATCH, SIDE, cut_cache, extract, tiny_vit, train  # noqa: E402
 
 import temporal_model  # noqa: E402
@@ -225,6 +226,43 @@ def test_a_report_maps_its_examples(study, tmp_path, over):
         red, _, blue = pictures[int(top.frame)][y, x]
         assert (red - blue) * np.sign(top.contribution) > 40
     assert (max(each.min(-1).max() for each in pictures) > 240) == (over == "white")
+    again = train(cache, run, "--maps", *(["--tune", study["weights"]] if over == "white" else own), "--resume")
+    assert "nothing to resume" in again.stderr
+
+
+def test_a_finished_run_says_that_it_has_no_maps(study):
+    done = coldframe("train", "--cache", study["cache"], "--target", "label", "--out", study["folder"] / "run",
+                     *quick("--folds", 2, "--epochs", 60), "--maps", "--weights", study["weights"], "--resume")
+    assert done.returncode == 2 and "does not answer 'maps'" in done.stderr and "coldframe predict" in done.stderr
+
+
+@pytest.mark.parametrize("budget", ["2MiB", "10MiB"])
+def test_a_lack_of_memory_costs_the_maps_alone(study, tmp_path, budget):
+    done = coldframe("train", "--cache", study["cache"], "--target", "label", "--out", tmp_path / "run", *quick("--folds", 2, "--epochs", 1),
+                     "--maps", "--weights", study["weights"], "--memory-budget", budget)
+    assert f"do not fit a limit of {budget[:-3]}.0 MiB, of which" in done.stderr and "raise --memory-budget" in done.stderr
+    if budget == "2MiB":  # less than the ViT takes
+        assert done.returncode == 3 and "leave out --maps" in done.stderr and not list(tmp_path.glob("run*"))
+        return
+    assert done.returncode == 0, done.stderr
+    report = (tmp_path / "run" / "report.html").read_text()
+    assert "There are no maps, for lack of memory" in report and "what patches of frame" not in report
+    assert re.search(r'class="title">\d, [^<]*: exam-\d+</text>', report), "contributions stay"
+
+
+def test_the_frozen_vit_is_read_as_often_whatever_the_folds(study, tmp_path):
+    """Once before anything is trained, and once for all maps."""
+    read = []
+    for folds in (1, 4):
+        trace = tmp_path / f"{folds}.trace"
+        done = coldframe("train", "--cache", study["cache"], "--target", "label", "--out", tmp_path / f"{folds}", "--maps",
+                         "--weights", study["weights"], *quick("--folds", folds, "--epochs", 1),
+                         env=os.environ | dict(LD_PRELOAD=str(BUILD / "tests" / "failing_files.so"), COLDFRAME_TEST_FAULTS_UNDER="vit.safetensors",
+                                               COLDFRAME_TEST_FAULTS_EVERY="0", COLDFRAME_TEST_FAULTS_TRACE=str(trace)))
+        assert done.returncode == 0, done.stderr
+        assert "enter its block" in (tmp_path / f"{folds}" / "report.html").read_text()
+        read.append(len(trace.read_text().splitlines()))
+    assert read[0] == read[1] > 0
 
 
 @pytest.mark.parametrize("words, said", [
