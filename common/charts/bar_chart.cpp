@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/charts/html.h"
 #include "common/charts/svg.h"
 #include "common/text/text.h"
 
@@ -13,17 +12,6 @@ double widest(const std::vector<std::string>& labels) {
   double width = 0.0;
   for (const std::string& label : labels) width = std::max(width, text_width(label));
   return width;
-}
-
-// The largest finite value, at least 0.
-double largest(const std::vector<std::vector<double>>& cells) {
-  double most = 0.0;
-  for (const auto& row : cells) {
-    for (const double value : row) {
-      if (std::isfinite(value)) most = std::max(most, value);
-    }
-  }
-  return most;
 }
 
 }  // namespace
@@ -44,8 +32,8 @@ std::string bar_chart(std::string_view title, const std::vector<Bar>& bars, std:
   const double height =
       kTop + kRow * static_cast<double>(std::max<std::size_t>(bars.size(), 1)) + 8;
 
-  std::string svg = svg_open(kChartWidth, height, title);
-  if (bars.empty()) svg += svg_text(kChartWidth / 2, kTop + 16, "middle", "no data", "label");
+  std::string svg;
+  if (bars.empty()) svg = svg_text(kChartWidth / 2, kTop + 16, "middle", "no data", "label");
   double y = kTop;
   for (const Bar& bar : bars) {
     const std::string value =
@@ -61,7 +49,7 @@ std::string bar_chart(std::string_view title, const std::vector<Bar>& bars, std:
     svg += svg_text(end + 6, y + 17, "start", value, "tick");
     y += kRow;
   }
-  return svg + "</svg>\n";
+  return svg_chart(kChartWidth, height, title, svg);
 }
 
 std::string matrix_chart(std::string_view title, const std::vector<std::string>& row_labels,
@@ -73,10 +61,11 @@ std::string matrix_chart(std::string_view title, const std::vector<std::string>&
   const double left = 18 + label_width;
   const double cell = std::clamp((kChartWidth - left - 10) / columns, 34.0, 96.0);
   const double width = std::max(left + cell * columns + 10, 26 + text_width(title) * 1.15);
-  const double most = largest(cells);
-
-  std::string svg =
-      svg_open(width, kTop + kCellHeight * static_cast<double>(cells.size()) + 10, title);
+  double most = 0.0;
+  for (const auto& row : cells)
+    for (const double value : row)
+      if (std::isfinite(value)) most = std::max(most, value);
+  std::string svg;
   for (std::size_t c = 0; c < column_labels.size(); ++c) {
     svg += svg_text(left + cell * (static_cast<double>(c) + 0.5), kTop - 8, "middle",
                     shortened(column_labels[c], cell - 4), "label");
@@ -97,7 +86,8 @@ std::string matrix_chart(std::string_view title, const std::vector<std::string>&
                       share > 0.55 ? "value strong" : "value");
     }
   }
-  return svg + "</svg>\n";
+  const double height = kTop + kCellHeight * static_cast<double>(cells.size()) + 10;
+  return svg_chart(width, height, title, svg);
 }
 
 }  // namespace coldframe::html

@@ -1,5 +1,3 @@
-#include "common/charts/flow_chart.h"
-
 #include <algorithm>
 
 #include "common/charts/svg.h"
@@ -20,8 +18,7 @@ double height_of(const FlowChart::Box& box) {
 
 std::string box_at(double x, double y, double width, const FlowChart::Box& box) {
   std::string svg =
-      concat("<rect class=\"axis\" fill=\"none\" rx=\"3\" x=\"", pixels(x), "\" y=\"", pixels(y),
-             "\" width=\"", pixels(width), "\" height=\"", pixels(height_of(box)), "\"/>\n");
+      svg_rectangle(x, y, width, height_of(box), "class=\"axis\" fill=\"none\" rx=\"3\"");
   double baseline = y + kInset + 10;
   for (const std::string& line : box) {
     svg += svg_text(x + kInset, baseline, "start", shortened(line, width - 2 * kInset));
@@ -65,14 +62,12 @@ std::string flow_chart(const FlowChart& flow) {
   double tallest = 0;
   for (const FlowChart::Box& arm : flow.arms) tallest = std::max(tallest, height_of(arm));
   const double end = kept_end + (flow.arms.empty() ? 0 : 2 * kBetween + 4 + tallest);
-  std::string svg = svg_open(kChartWidth, end + kEdge, flow.title);
-  svg += box_at(kEdge, kBelowTitle, kMainWidth, flow.found);
-  svg +=
-      arrow_to(kAxis, found_end, kAxis, kept) + arrow_to(kAxis, side_middle, kSideX, side_middle);
-  svg += box_at(kSideX, side, kSideWidth, flow.left_out);
-  svg += box_at(kEdge, kept, kMainWidth, flow.kept);
-  if (!flow.arms.empty()) svg += arms_below(kept_end, flow);
-  return svg + "</svg>\n";
+  const std::string content = concat(
+      box_at(kEdge, kBelowTitle, kMainWidth, flow.found), arrow_to(kAxis, found_end, kAxis, kept),
+      arrow_to(kAxis, side_middle, kSideX, side_middle),
+      box_at(kSideX, side, kSideWidth, flow.left_out), box_at(kEdge, kept, kMainWidth, flow.kept),
+      flow.arms.empty() ? "" : arms_below(kept_end, flow));
+  return svg_chart(kChartWidth, end + kEdge, flow.title, content);
 }
 
 }  // namespace coldframe::html

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/charts/html.h"
 #include "common/charts/svg.h"
 #include "common/text/text.h"
 
@@ -76,11 +75,9 @@ std::string heat_map(std::string_view title, const std::vector<std::vector<doubl
   const double height = square.top + square.side + kBelow;
   const double width = square.width();
   const std::string strip = above.empty() ? "" : picture_strip(above, kMargin, kRightMargin, width);
-  return framed(title, width, strip,
-                concat(strip.empty() ? svg_open(width, height, title)
-                                     : svg_open_untitled(width, height, title),
-                       draw_cells(cells, low, high, square),
-                       number_axes(cells.size(), numbers, square), "</svg>\n"));
+  return svg_chart(
+      width, height, title,
+      draw_cells(cells, low, high, square) + number_axes(cells.size(), numbers, square), strip);
 }
 
 }  // namespace coldframe::html

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/charts/html.h"
 #include "common/charts/svg.h"
 #include "common/numbers/finite.h"
 #include "common/text/text.h"
@@ -58,7 +57,7 @@ std::string draw_steps(const Steps& steps, const Plot& plot, std::string_view co
     const double left = plot.x(from), right = plot.x(from + steps.width);
     const double top = plot.y(static_cast<double>(steps.counts[i]));
     svg += svg_rectangle(left, top, std::max(1.0, right - left - 1),
-                         std::max(1.0, plot.bottom - top), "class=\"bar\"",
+                         std::max(1.0, plot.y.from - top), "class=\"bar\"",
                          concat(range_text(steps, from), ": ", steps.counts[i], " ", counted));
   }
   return svg + "</g>\n";
@@ -69,24 +68,17 @@ std::string draw_steps(const Steps& steps, const Plot& plot, std::string_view co
 std::string histogram(std::string_view title, std::string_view x_label, std::string_view counted,
                       const std::vector<double>& values) {
   const double bottom = kTop + kPlotHeight, middle = (kTop + bottom) / 2;
-  std::string svg = svg_open(kChartWidth, bottom + 46, title);
   const std::vector<double> finite = finite_values(values);
-  if (finite.empty())
-    return svg + svg_text((kLeft + kRight) / 2, middle, "middle", "no data", "label") + "</svg>\n";
-  const Steps steps = count_values(finite);
-  const double most =
-      static_cast<double>(*std::max_element(steps.counts.begin(), steps.counts.end()));
-  const double end = steps.first + steps.width * static_cast<double>(steps.counts.size());
-  const Plot plot{kLeft,
-                  kRight,
-                  kTop,
-                  bottom,
-                  Scale(steps.first, end, kLeft, kRight),
-                  Scale(0, most * 1.05, bottom, kTop),
-                  steps.whole,
-                  true};
-  return concat(svg, svg_axes(plot, x_label, counted), draw_steps(steps, plot, counted),
-                "</svg>\n");
+  std::string content = svg_text((kLeft + kRight) / 2, middle, "middle", "no data", "label");
+  if (!finite.empty()) {
+    const Steps steps = count_values(finite);
+    const auto most = static_cast<double>(std::ranges::max(steps.counts));
+    const double end = steps.first + steps.width * static_cast<double>(steps.counts.size());
+    const Plot plot{Scale(steps.first, end, kLeft, kRight, steps.whole),
+                    Scale(0, most * 1.05, bottom, kTop, true)};
+    content = svg_axes(plot, x_label, counted) + draw_steps(steps, plot, counted);
+  }
+  return svg_chart(kChartWidth, bottom + kBelowPlot, title, content);
 }
 
 }  // namespace coldframe::html

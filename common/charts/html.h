@@ -18,9 +18,9 @@ struct Picture {
 };
 
 struct Series {
-  std::string name;
-  std::vector<double> x, y;
-  std::vector<double> low, high;  // optional band around y, same length, else empty
+  std::string name = {};
+  std::vector<double> x = {}, y = {};
+  std::vector<double> low = {}, high = {};  // optional band around y, same length, else empty
   bool dashed = false;
   bool points = false;                   // dots instead of a line
   std::vector<std::string> labels = {};  // optional: what the tooltip of each point says first
@@ -30,19 +30,17 @@ struct Series {
 };
 
 struct Chart {
-  std::string title, x_label, y_label;
-  std::vector<Series> series;
-  bool unit_square = false;  // both axes from 0 to 1 with the diagonal drawn (ROC, PR, calibration)
+  std::string title, x_label, y_label = {};
+  std::vector<Series> series = {};
+  bool unit_square = false;  // both axes from 0 to 1 (ROC, PR, calibration)
   bool diagonal = false;
-  bool log_y = false;
-  bool no_diagonal = false;  // a unit square without it (precision and recall)
-  bool large = false;        // for plots of many points
-  bool whole_x = false;      // x has whole numbers alone, of epochs or frames
+  bool large = false;    // for plots of many points
+  bool whole_x = false;  // x has whole numbers alone, of epochs or frames
   // Rows of pictures above the plot, from its left to its right.
   std::vector<std::vector<Picture>> above = {};
 };
-// An <svg>, styled by Page. Points that are not finite (or not positive under log_y) leave a gap;
-// long series are thinned to about 1000 points that keep their extremes.
+// An <svg>, styled by Page. Points that are not finite leave a gap; long series are thinned to
+// about 1000 points that keep their extremes.
 std::string line_chart(const Chart& chart);
 
 struct Bar {
@@ -55,15 +53,6 @@ std::string bar_chart(std::string_view title, const std::vector<Bar>& bars, std:
 // whole numbers get steps of whole numbers.
 std::string histogram(std::string_view title, std::string_view x_label, std::string_view counted,
                       const std::vector<double>& values);
-
-// A drawing of this width below its title and strips of pictures; alone where there are none: its
-// title is in it then.
-std::string framed(std::string_view title, double width, const std::string& strips,
-                   const std::string& svg);
-// Pictures of equal width in a row above a drawing of this width, which has these margins; of many
-// only some have their place.
-std::string picture_strip(const std::vector<Picture>& pictures, double left, double right,
-                          double width);
 
 // A square of values, [n, n], from faint (`low`) to full colour (`high`) in steps; NaN stays empty.
 // Both axes are numbered by `numbers` [n]. `above`: empty, or a picture for each column [n], which
@@ -78,12 +67,31 @@ std::string matrix_chart(std::string_view title, const std::vector<std::string>&
                          const std::vector<std::string>& column_labels,
                          const std::vector<std::vector<double>>& cells);
 
+// The flow of participants as CONSORT draws it: boxes with numbers. Lines that are too long for
+// their box are cut.
+struct FlowChart {
+  using Box = std::vector<std::string>;  // lines
+
+  std::string title;
+  Box found, left_out, kept;
+  std::vector<Box> arms = {};  // that `kept` is divided into; none: it is the end
+  std::string division = {};   // is written beside the arrows to these
+};
+std::string flow_chart(const FlowChart& flow);
+
+std::string paragraph(std::string_view text);
+std::string note(std::string_view text);  // below a table, with which it goes into a paper
+std::string list(const std::vector<std::string>& lines);
+
+using Row = std::vector<std::string>;
+using Rows = std::vector<Row>;
 // Plain text in every cell; it is escaped here. Columns of numbers are aligned to the right.
 // `links`: empty, or where the first cell of each row leads, "" for nowhere.
-std::string table(const std::vector<std::string>& header,
-                  const std::vector<std::vector<std::string>>& rows,
-                  const std::vector<std::string>& links = {});
+std::string table(const Row& header, const Rows& rows, const std::vector<std::string>& links = {});
 std::string key_values(const std::vector<std::pair<std::string, std::string>>& pairs);
+
+// The look of pages and drawings, and what a page can do: page.css and page.js, compiled in.
+extern const std::string_view kStyle, kScript;
 
 class Page {
  public:

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "common/charts/html.h"
 #include "common/charts/svg.h"
 #include "common/text/text.h"
 
@@ -20,8 +19,14 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct Range {
   double low = kInfinity, high = -kInfinity;
   void take(double value) {
+    if (!std::isfinite(value)) return;
     low = std::min(low, value);
     high = std::max(high, value);
+  }
+  void widen(double share) {  // so that the edge cuts nothing
+    const double margin = low < high ? share * (high - low) : 0;
+    low -= margin;
+    high += margin;
   }
 };
 
@@ -42,6 +47,9 @@ std::string colour_class(std::size_t index) {
 // The second time round the colours, dots are rings and lines dashed.
 std::string dot_class(const Series& series, std::size_t index) {
   return series.outliers || index >= kColours ? "dot ring" : "dot";
+}
+std::string line_class(const Series& series, std::size_t index) {
+  return series.dashed || index >= kColours ? "line dashed" : "line";
 }
 
 // The lowest and the highest of each run of neighbours, so that no spike is lost.
@@ -72,18 +80,22 @@ std::string path_points(const std::vector<Point>& points) {
   return text;
 }
 
-// Runs of points that can be shown, in pixels; what cannot be shown parts them.
-std::vector<std::vector<Point>> runs(const Plot& plot, const std::vector<double>& x,
-                                     const std::vector<double>& y, std::size_t count) {
-  std::vector<std::vector<Point>> found(1);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (plot.x.can_show(x[i]) && plot.y.can_show(y[i])) {
-      found.back().push_back({plot.x(x[i]), plot.y(y[i])});
-    } else if (!found.back().empty()) {
-      found.emplace_back();
-    }
+// Runs of points that can be shown with all of these y, a line of pixels for each of them; what
+// cannot be shown parts them.
+using Lines = std::vector<std::vector<Point>>;
+std::vector<Lines> runs(const Plot& plot, const Series& series,
+                        const std::vector<const std::vector<double>*>& ys) {
+  std::vector<Lines> found;
+  bool parted = true;
+  for (std::size_t i = 0; i < length(series); ++i) {
+    const bool shown = std::isfinite(series.x[i]) && std::ranges::all_of(ys, [&](const auto* y) {
+                         return std::isfinite((*y)[i]);
+                       });
+    if (shown && parted) found.emplace_back(ys.size());
+    parted = !shown;
+    for (std::size_t k = 0; shown && k < ys.size(); ++k)
+      found.back()[k].push_back({plot.x(series.x[i]), plot.y((*ys[k])[i])});
   }
-  if (found.back().empty()) found.pop_back();
   return found;
 }
 
@@ -94,7 +106,7 @@ std::string tooltip(const Series& series, std::size_t i) {
   if (has_band(series)) {
     text += concat(" [", number_text(series.low[i]), " – ", number_text(series.high[i]), "]");
   }
-  return "<title>" + escape(text) + "</title>";
+  return text;
 }
 
 std::string draw_dots(const Plot& plot, const Series& series, std::string_view style_class,
@@ -104,39 +116,24 @@ std::string draw_dots(const Plot& plot, const Series& series, std::string_view s
   const std::size_t stride = series.outliers ? 1 : (count + limit - 1) / limit;
   std::string svg;
   for (std::size_t i = 0; i < count; i += std::max<std::size_t>(stride, 1)) {
-    if (!plot.x.can_show(series.x[i]) || !plot.y.can_show(series.y[i])) continue;
+    if (!std::isfinite(series.x[i]) || !std::isfinite(series.y[i])) continue;
     const bool link = i < series.links.size();
     if (link) svg += concat("<a href=\"", escape(series.links[i]), "\">");
-    svg += concat("<circle class=\"", style_class, "\" cx=\"", pixels(plot.x(series.x[i])),
-                  "\" cy=\"", pixels(plot.y(series.y[i])), "\" r=\"", visible ? 3 : 6, "\">",
-                  tooltip(series, i), link ? "</circle></a>\n" : "</circle>\n");
+    svg += svg_circle(style_class, plot.x(series.x[i]), plot.y(series.y[i]), visible ? 3 : 6,
+                      tooltip(series, i));
+    if (link) svg += "</a>\n";
   }
   return svg;
 }
 
 std::string draw_band(const Plot& plot, const Series& series) {
   std::string svg;
-  std::vector<Point> upper, lower;
-  const auto flush = [&] {
-    if (upper.size() > 1) {
-      upper = thinned(upper);
-      lower = thinned(lower);
-      upper.insert(upper.end(), lower.rbegin(), lower.rend());
-      svg += concat("<polygon class=\"band\" points=\"", path_points(upper), "\"/>\n");
-    }
-    upper.clear();
-    lower.clear();
-  };
-  for (std::size_t i = 0; i < length(series); ++i) {
-    const double x = series.x[i], low = series.low[i], high = series.high[i];
-    if (plot.x.can_show(x) && plot.y.can_show(low) && plot.y.can_show(high)) {
-      upper.push_back({plot.x(x), plot.y(high)});
-      lower.push_back({plot.x(x), plot.y(low)});
-    } else {
-      flush();
-    }
+  for (const Lines& run : runs(plot, series, {&series.high, &series.low})) {
+    if (run[0].size() < 2) continue;
+    std::vector<Point> outline = thinned(run[0]), lower = thinned(run[1]);
+    outline.insert(outline.end(), lower.rbegin(), lower.rend());
+    svg += concat("<polygon class=\"band\" points=\"", path_points(outline), "\"/>\n");
   }
-  flush();
   return svg;
 }
 
@@ -146,15 +143,12 @@ std::string draw_series(const Plot& plot, const Series& series, std::size_t inde
   if (has_band(series)) svg += draw_band(plot, series);
   if (series.points)
     return svg + draw_dots(plot, series, dot_class(series, index), true) + "</g>\n";
-  const bool dashed = series.dashed || index >= kColours;
-  for (const std::vector<Point>& run : runs(plot, series.x, series.y, length(series))) {
-    if (run.size() == 1) {  // a line of one point would not be seen
-      svg += concat("<circle class=\"dot\" cx=\"", pixels(run[0].x), "\" cy=\"", pixels(run[0].y),
-                    "\" r=\"3\"/>\n");
-      continue;
-    }
-    svg += concat("<polyline class=\"line", dashed ? " dashed" : "", "\" points=\"",
-                  path_points(thinned(run)), "\"/>\n");
+  for (const Lines& run : runs(plot, series, {&series.y})) {
+    const std::vector<Point>& line = run[0];
+    svg += line.size() == 1  // which would not be seen
+               ? svg_circle("dot", line[0].x, line[0].y, 3)
+               : concat("<polyline class=\"", line_class(series, index), "\" points=\"",
+                        path_points(thinned(line)), "\"/>\n");
   }
   return svg + draw_dots(plot, series, "hover", false) + "</g>\n";
 }
@@ -175,13 +169,8 @@ std::string draw_legend(const Chart& chart, double width, double& y) {
     }
     any = true;
     svg += concat("<g class=\"", colour_class(i), "\">");
-    if (series.points) {
-      svg += concat("<circle class=\"", dot_class(series, i), "\" cx=\"", pixels(x + 9), "\" cy=\"",
-                    pixels(y - 4), "\" r=\"4\"/>");
-    } else {
-      svg += svg_line(series.dashed || i >= kColours ? "line dashed" : "line", x, y - 4, x + 18,
-                      y - 4);
-    }
+    svg += series.points ? svg_circle(dot_class(series, i), x + 9, y - 4, 4)
+                         : svg_line(line_class(series, i), x, y - 4, x + 18, y - 4);
     svg += "</g>" + svg_text(x + 23, y, "start", name, "legend");
     x += needed;
   }
@@ -190,39 +179,25 @@ std::string draw_legend(const Chart& chart, double width, double& y) {
 }
 
 void find_ranges(const Chart& chart, Range& x, Range& y) {
-  const auto take_y = [&](double value) {
-    if (std::isfinite(value) && (!chart.log_y || value > 0.0)) y.take(value);
-  };
   const bool only_outliers = std::ranges::all_of(chart.series, &Series::outliers);
   for (const Series& series : chart.series) {
     if (series.outliers && !only_outliers) continue;
     for (std::size_t i = 0; i < length(series); ++i) {
-      if (std::isfinite(series.x[i])) x.take(series.x[i]);
-      take_y(series.y[i]);
-      if (has_band(series)) {
-        take_y(series.low[i]);
-        take_y(series.high[i]);
-      }
+      x.take(series.x[i]);
+      y.take(series.y[i]);
+      if (!has_band(series)) continue;
+      y.take(series.low[i]);
+      y.take(series.high[i]);
     }
   }
   if (chart.unit_square) {
-    x = {0.0, 1.0};
-    y = {0.0, 1.0};
+    x = y = {0.0, 1.0};
     return;
   }
-  const bool dots = std::any_of(chart.series.begin(), chart.series.end(),
-                                [](const Series& series) { return series.points; });
-  if (dots && x.low < x.high) {  // none is cut by the edge
-    const double margin = 0.02 * (x.high - x.low);
-    x.low -= margin;
-    x.high += margin;
-  }
-  if (!chart.log_y && y.low < y.high) {
-    const double margin = 0.05 * (y.high - y.low);
-    const bool positive = y.low >= 0.0;
-    y.low = positive ? std::max(0.0, y.low - margin) : y.low - margin;
-    y.high += margin;
-  }
+  if (std::ranges::any_of(chart.series, &Series::points)) x.widen(0.02);
+  const double least = y.low >= 0.0 ? 0.0 : -kInfinity;
+  y.widen(0.05);
+  y.low = std::max(y.low, least);
 }
 
 std::string draw_diagonal(const Plot& plot, const Range& x, const Range& y) {
@@ -247,24 +222,15 @@ std::string line_chart(const Chart& chart) {
   Range x, y;
   find_ranges(chart, x, y);
   const bool empty = !(x.low <= x.high && y.low <= y.high);
-  const Plot plot = {left,
-                     right,
-                     top,
-                     bottom,
-                     Scale(x.low, x.high, left, right),
-                     Scale(y.low, y.high, bottom, top, chart.log_y),
-                     chart.whole_x};
-  std::string svg = strips.empty() ? svg_open(width, bottom + 46, chart.title)
-                                   : svg_open_untitled(width, bottom + 46, chart.title);
-  svg += legend + svg_axes(plot, chart.x_label, chart.y_label);
-  if ((chart.unit_square && !chart.no_diagonal) || chart.diagonal) svg += draw_diagonal(plot, x, y);
-  if (empty || chart.series.empty()) {
-    svg += svg_text((left + right) / 2, (top + bottom) / 2, "middle", "no data", "label");
-  }
-  for (std::size_t i = 0; i < chart.series.size(); ++i) {
-    svg += draw_series(plot, chart.series[i], i);
-  }
-  return framed(chart.title, width, strips, svg + "</svg>\n");
+  const Plot plot{Scale(x.low, x.high, left, right, chart.whole_x),
+                  Scale(y.low, y.high, bottom, top)};
+  std::string content = legend + svg_axes(plot, chart.x_label, chart.y_label);
+  if (chart.diagonal) content += draw_diagonal(plot, x, y);
+  if (empty || chart.series.empty())
+    content += svg_text((left + right) / 2, (top + bottom) / 2, "middle", "no data", "label");
+  for (std::size_t i = 0; i < chart.series.size(); ++i)
+    content += draw_series(plot, chart.series[i], i);
+  return svg_chart(width, bottom + kBelowPlot, chart.title, content, strips);
 }
 
 }  // namespace coldframe::html

@@ -59,27 +59,19 @@ class NumberColumn {
     const [, sign, text] = /^(<=?|>=?|!?=)?\s*(.*)$/.exec(words);
     const bound = Number(text);
     if (text === '' || Number.isNaN(bound)) return null;
-    return { '<': (row) => value(row) < bound, '<=': (row) => value(row) <= bound,
-      '>': (row) => value(row) > bound, '>=': (row) => value(row) >= bound,
-      '!=': (row) => value(row) !== bound }[sign] || ((row) => value(row) === bound);
+    const holds = { '<': (x) => x < bound, '<=': (x) => x <= bound, '>': (x) => x > bound, '>=': (x) => x >= bound,
+      '!=': (x) => x !== bound }[sign] || ((x) => x === bound);
+    return (row) => holds(value(row));
   }
 }
 
-// Other rows of the table.
-class RowColumn {
-  constructor({ name, rows }, names) {
-    Object.assign(this, { name, names, rows: unpack(rows, Uint32Array) });
+// Other rows of the table, by their names.
+class RowColumn extends TextColumn {
+  constructor({ name, rows }, names, count) {
+    super({ name, values: [...Array.from({ length: count }, (_, row) => names.shown(row)), ''] });
+    this.codes = unpack(rows, Uint32Array).map((row) => Math.min(row, count));
   }
-  to(row) { return this.rows[row] < this.names.values.length ? this.rows[row] : null; }
-  shown(row) { return this.to(row) === null ? '–' : this.names.shown(this.to(row)); }
-  keys() {
-    const of = this.names.keys();
-    return (row) => (this.to(row) === null ? NaN : of(this.to(row)));
-  }
-  filter(words) {
-    const of = this.names.filter(words);
-    return (row) => this.to(row) !== null && of(this.to(row));
-  }
+  to(row) { return this.shown(row) === '' ? null : this.codes[row]; }
 }
 
 class Table {
@@ -87,13 +79,10 @@ class Table {
     this.id = root.id;
     this.height = 30;  // px of a row, until one is drawn
     const data = JSON.parse(root.querySelector('script').textContent);
-    this.columns = [];
-    for (const column of data.columns) {
-      this.columns.push(column.values ? new TextColumn(column) : column.numbers ? new NumberColumn(column)
-        : new RowColumn(column, this.columns[0]));
-    }
-    this.names = this.columns[0];
-    this.count = this.names.codes ? this.names.codes.length : this.names.values.length;
+    this.names = new TextColumn(data.columns[0]);
+    this.count = (this.names.codes || this.names.values).length;
+    this.columns = [this.names, ...data.columns.slice(1).map((column) => (column.values ? new TextColumn(column)
+      : column.numbers ? new NumberColumn(column) : new RowColumn(column, this.names, this.count)))];
     Object.assign(this, { pictures: data.pictures, withoutPictures: data.without_pictures });
     this.draw(root);
     this.sort(data.sorted, -1);
@@ -132,14 +121,10 @@ class Table {
   // The second click on a column turns it round.
   sort(column, direction = this.sorted === column ? -this.direction : this.columns[column].right ? -1 : 1) {
     Object.assign(this, { sorted: column, direction });
-    this.heads.forEach((head, i) => {
-      if (i === column) head.setAttribute('aria-sort', direction > 0 ? 'ascending' : 'descending');
-      else head.removeAttribute('aria-sort');
-    });
-    const of = this.columns[column].keys();
-    const keys = Float64Array.from({ length: this.count }, (_, row) => of(row));
-    const last = (key) => (Number.isNaN(key) ? Infinity : key * direction);
-    for (let i = 0; i < keys.length; ++i) keys[i] = last(keys[i]);
+    const order = direction > 0 ? 'ascending' : 'descending';
+    this.heads.forEach((head, i) => head.setAttribute('aria-sort', i === column ? order : 'none'));
+    const of = this.columns[column].keys(), last = (key) => (Number.isNaN(key) ? Infinity : key * direction);
+    const keys = Float64Array.from({ length: this.count }, (_, row) => last(of(row)));
     this.ranking = Uint32Array.from(keys.keys()).sort((a, b) => (keys[a] < keys[b] ? -1 : keys[a] > keys[b] ? 1 : a - b));
     this.update();
   }
@@ -153,7 +138,7 @@ class Table {
       if (keeps) wanted.push(keeps);
     });
     for (const word of this.search.value.split(/\s+/).filter(Boolean)) {
-      const anywhere = this.columns.filter((column) => column.values).map((column) => column.filter(word));
+      const anywhere = this.columns.filter((column) => column.values && !column.to).map((column) => column.filter(word));
       wanted.push((row) => anywhere.some((has) => has(row)));
     }
     this.order = wanted.length ? this.ranking.filter((row) => wanted.every((keeps) => keeps(row))) : this.ranking;
@@ -234,7 +219,6 @@ class Card {
 
   // Shows where in drawings the row is.
   mark(link) {
-    for (const each of document.querySelectorAll('svg a.here')) each.classList.remove('here');
     for (const each of document.querySelectorAll('svg a')) each.classList.toggle('here', each.getAttribute('href') === link);
   }
 
@@ -254,18 +238,16 @@ class Threshold {
     const moved = ({ target }) => {
       if (target.value !== '' && target.value >= 0 && target.value <= 1) this.show(Number(target.value));
     };
-    this.slider = element('input', { type: 'range', min: 0, max: 1, step: 0.001, 'aria-label': 'threshold', oninput: moved });
-    this.number = element('input', { type: 'number', min: 0, max: 1, step: 0.001, 'aria-label': 'threshold', oninput: moved });
-    this.row = element('tr');
+    const input = (type) => element('input', { type, min: 0, max: 1, step: 0.001, 'aria-label': 'threshold', oninput: moved });
+    const table = (name, heads, rows) => element('table', { class: name },
+      element('thead', {}, element('tr', {}, ...heads)), element('tbody', {}, ...rows));
+    const numbers = (names) => names.map((name) => element('th', { class: 'num' }, name));
+    Object.assign(this, { slider: input('range'), number: input('number'), row: element('tr') });
     this.counts = data.classes.map((name) => element('tr', {}, element('th', {}, name)));
     root.append(element('div', { class: 'live' },
       element('p', { class: 'tools' }, 'decide for ', element('strong', {}, data.classes[1]), ' from', this.slider, this.number),
-      element('table', { class: 'shares' }, element('thead', {}, element('tr', {},
-        ...['sensitivity', 'specificity', 'PPV', 'NPV', 'accuracy'].map((name) => element('th', { class: 'num' }, name)))),
-      element('tbody', {}, this.row)),
-      element('table', { class: 'counts' }, element('thead', {}, element('tr', {}, element('th', {}, 'truly'),
-        ...data.classes.map((name) => element('th', { class: 'num' }, `decided ${name}`)))),
-      element('tbody', {}, ...this.counts))));
+      table('shares', numbers(['sensitivity', 'specificity', 'PPV', 'NPV', 'accuracy']), [this.row]),
+      table('counts', [element('th', {}, 'truly'), ...numbers(data.classes.map((name) => `decided ${name}`))], this.counts)));
     root.classList.add('scripted');
     this.show(data.threshold);
   }

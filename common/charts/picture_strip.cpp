@@ -2,7 +2,6 @@
 #include <cmath>
 #include <span>
 
-#include "common/charts/html.h"
 #include "common/charts/svg.h"
 #include "common/text/text.h"
 
@@ -46,13 +45,6 @@ std::string picture_strip(const std::vector<Picture>& pictures, double left, dou
                          to_base64(picture.file), "\"/>\n");
   }
   return html + "</div>\n";
-}
-
-std::string framed(std::string_view title, double width, const std::string& strips,
-                   const std::string& svg) {
-  if (strips.empty()) return svg;
-  return concat("<div class=\"framed\" style=\"max-width:", pixels(width),
-                "px\">\n<p class=\"title\">", escape(title), "</p>\n", strips, svg, "</div>\n");
 }
 
 }  // namespace coldframe::html

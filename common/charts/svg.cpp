@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "common/charts/html.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
 
@@ -20,20 +19,19 @@ std::string general(double value, int digits) {
   return buffer;
 }
 
+// The end of a tag, with what shows where a mouse rests on its element.
+std::string closed(std::string_view tag, std::string_view tooltip) {
+  if (tooltip.empty()) return "/>\n";
+  return concat("><title>", escape(tooltip), "</title></", tag, ">\n");
+}
+
 }  // namespace
 
-Scale::Scale(double low, double high, double pixel_low, double pixel_high, bool logarithmic)
-    : pixel_low_(pixel_low), pixel_high_(pixel_high), logarithmic_(logarithmic) {
+Scale::Scale(double low, double high, double pixel_from, double pixel_to, bool whole)
+    : from(pixel_from), to(pixel_to), low_(low), high_(high) {
   if (!std::isfinite(low) || !std::isfinite(high) || low > high) {
-    low = logarithmic ? 0.1 : 0.0;
-    high = 1.0;
-  }
-  if (logarithmic) {
-    low_ = std::log10(low);
-    high_ = std::log10(high);
-  } else {
-    low_ = low;
-    high_ = high;
+    low_ = 0.0;
+    high_ = 1.0;
   }
   const double smallest = std::max(std::abs(low_), std::abs(high_)) * 1e-9;
   if (high_ - low_ <= smallest) {
@@ -41,54 +39,38 @@ Scale::Scale(double low, double high, double pixel_low, double pixel_high, bool 
     low_ -= margin;
     high_ += margin;
   }
-}
-
-bool Scale::can_show(double value) const {
-  return std::isfinite(value) && (!logarithmic_ || value > 0.0);
+  // 1, 2 or 5 times a power of ten.
+  constexpr int kTicks = 5;
+  const double rough = (high_ - low_) / kTicks;
+  const double power = std::pow(10.0, std::floor(std::log10(rough)));
+  const double lead = rough / power;
+  step_ = power * (lead <= 1.0 ? 1.0 : lead <= 2.0 ? 2.0 : lead <= 5.0 ? 5.0 : 10.0);
+  if (whole) step_ = std::max(1.0, step_);
 }
 
 double Scale::operator()(double value) const {
-  const double position = logarithmic_ ? std::log10(value) : value;
-  const double fraction = std::clamp((position - low_) / (high_ - low_), 0.0, 1.0);
-  return pixel_low_ + fraction * (pixel_high_ - pixel_low_);
+  return from + std::clamp((value - low_) / (high_ - low_), 0.0, 1.0) * (to - from);
 }
 
-// 1, 2 or 5 times a power of ten.
-double Scale::step(int wanted) const {
-  const double rough = (high_ - low_) / wanted;
-  const double power = std::pow(10.0, std::floor(std::log10(rough)));
-  const double lead = rough / power;
-  const double round = lead <= 1.0 ? 1.0 : lead <= 2.0 ? 2.0 : lead <= 5.0 ? 5.0 : 10.0;
-  return logarithmic_ ? std::max(1.0, round * power) : round * power;
-}
-
-std::vector<double> Scale::ticks(int wanted) const {
-  const double distance = step(wanted);
+std::vector<double> Scale::ticks() const {
   std::vector<double> values;
-  for (double i = std::ceil(low_ / distance - 1e-9); i * distance <= high_ + distance * 1e-9; ++i) {
-    const double value = i * distance;
-    values.push_back(logarithmic_ ? std::pow(10.0, value) : value);
-  }
-  if (logarithmic_ && values.size() < 2) {  // less than two decades: label the ends
-    values = {std::pow(10.0, low_), std::pow(10.0, high_)};
-  }
+  for (double i = std::ceil(low_ / step_ - 1e-9); i * step_ <= high_ + step_ * 1e-9; ++i)
+    values.push_back(i * step_);
   return values;
 }
 
-std::string Scale::label(double tick, int wanted) const {
-  const double distance = step(wanted);
+std::string Scale::label(double tick) const {
   const double size = std::max(std::abs(low_), std::abs(high_));
-  const int digits = std::max(0, static_cast<int>(-std::floor(std::log10(distance) + 1e-9)));
-  if (!logarithmic_ && std::abs(tick) < distance * 1e-9) tick = 0.0;  // and never "-0"
-  if (logarithmic_) return general(tick, 3);
+  const int digits = std::max(0, static_cast<int>(-std::floor(std::log10(step_) + 1e-9)));
+  if (std::abs(tick) < step_ * 1e-9) tick = 0.0;  // and never "-0"
   // Written out, these would reach the axis' name.
-  const bool thousands = size >= 1e5 && size < 1e6 && distance >= 1e3;
-  const bool millions = size >= 1e6 && size < 1e9 && distance >= 1e5;
+  const bool thousands = size >= 1e5 && size < 1e6 && step_ >= 1e3;
+  const bool millions = size >= 1e6 && size < 1e9 && step_ >= 1e5;
   if ((thousands || millions) && tick == 0.0) return "0";
   if (thousands) return fixed(tick / 1e3, 0) + "k";
-  if (millions) return fixed(tick / 1e6, distance < 1e6 ? 1 : 0) + "M";
-  if (size >= 1e6 || distance < 1e-5)  // as many digits as tell neighbours apart
-    return general(tick, std::max(3, static_cast<int>(std::ceil(std::log10(size / distance))) + 1));
+  if (millions) return fixed(tick / 1e6, step_ < 1e6 ? 1 : 0) + "M";
+  if (size >= 1e6 || step_ < 1e-5)  // as many digits as tell neighbours apart
+    return general(tick, std::max(3, static_cast<int>(std::ceil(std::log10(size / step_))) + 1));
   return fixed(tick, digits);
 }
 
@@ -109,11 +91,16 @@ std::string svg_line(std::string_view style_class, double x1, double y1, double 
                 "\" x2=\"", pixels(x2), "\" y2=\"", pixels(y2), "\"/>\n");
 }
 
+std::string svg_circle(std::string_view style_class, double x, double y, double radius,
+                       std::string_view tooltip) {
+  return concat("<circle class=\"", style_class, "\" cx=\"", pixels(x), "\" cy=\"", pixels(y),
+                "\" r=\"", pixels(radius), "\"", closed("circle", tooltip));
+}
+
 std::string svg_rectangle(double x, double y, double width, double height,
                           std::string_view attributes, std::string_view tooltip) {
   return concat("<rect x=\"", pixels(x), "\" y=\"", pixels(y), "\" width=\"", pixels(width),
-                "\" height=\"", pixels(height), "\" ", attributes, "><title>", escape(tooltip),
-                "</title></rect>\n");
+                "\" height=\"", pixels(height), "\" ", attributes, closed("rect", tooltip));
 }
 
 std::string svg_text(double x, double y, std::string_view anchor, std::string_view text,
@@ -125,43 +112,39 @@ std::string svg_text(double x, double y, std::string_view anchor, std::string_vi
 }
 
 std::string svg_axes(const Plot& plot, std::string_view x_label, std::string_view y_label) {
-  const auto skips = [](bool whole, double tick) {
-    return whole && std::abs(tick - std::round(tick)) > 1e-9;
-  };
-  const auto label = [](const Scale& scale, bool whole, double tick) {
-    if (!whole || scale.ticks(kTicks).back() >= 1e5) return scale.label(tick, kTicks);
-    return fixed(tick == 0.0 ? 0.0 : tick, 0);  // never "-0"
-  };
+  const double left = plot.x.from, right = plot.x.to, bottom = plot.y.from;
   std::string svg;
-  for (const double tick : plot.y.ticks(kTicks)) {
-    if (skips(plot.whole_y, tick)) continue;
+  for (const double tick : plot.y.ticks()) {
     const double y = plot.y(tick);
-    svg += svg_line("grid", plot.left, y, plot.right, y);
-    svg += svg_text(plot.left - 7, y + 4, "end", label(plot.y, plot.whole_y, tick), "tick");
+    svg += svg_line("grid", left, y, right, y);
+    svg += svg_text(left - 7, y + 4, "end", plot.y.label(tick), "tick");
   }
-  for (const double tick : plot.x.ticks(kTicks)) {
-    if (skips(plot.whole_x, tick)) continue;
+  for (const double tick : plot.x.ticks()) {
     const double x = plot.x(tick);
-    svg += svg_line("axis", x, plot.bottom, x, plot.bottom + 4);
-    svg += svg_text(x, plot.bottom + 18, "middle", label(plot.x, plot.whole_x, tick), "tick");
+    svg += svg_line("axis", x, bottom, x, bottom + 4);
+    svg += svg_text(x, bottom + 18, "middle", plot.x.label(tick), "tick");
   }
-  svg += svg_line("axis", plot.left, plot.bottom, plot.right, plot.bottom);
-  svg += svg_text((plot.left + plot.right) / 2, plot.bottom + 36, "middle", x_label, "label");
-  const double middle = (plot.top + plot.bottom) / 2;
+  svg += svg_line("axis", left, bottom, right, bottom);
+  svg += svg_text((left + right) / 2, bottom + 36, "middle", x_label, "label");
+  const double middle = (plot.y.to + bottom) / 2;
   return concat(svg, "<g transform=\"rotate(-90 14 ", pixels(middle), ")\">",
                 svg_text(14, middle, "middle", y_label, "label"), "</g>\n");
 }
 
-std::string svg_open_untitled(double width, double height, std::string_view title) {
-  return concat("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 ",
-                pixels(width), " ", pixels(height), "\" style=\"max-width:", pixels(width),
-                "px\" role=\"img\" aria-label=\"", escape(title), "\">\n");
-}
-
-std::string svg_open(double width, double height, std::string_view title) {
+std::string svg_chart(double width, double height, std::string_view title, std::string_view content,
+                      std::string_view strips) {
   constexpr double kOfTitles = 1.1;  // their letters are larger and bold
-  return svg_open_untitled(width, height, title) +
-         svg_text(8, 18, "start", shortened(title, (width - 16) / kOfTitles), "title");
+  const std::string wide = concat("style=\"max-width:", pixels(width), "px\"");
+  const std::string own =
+      strips.empty() ? svg_text(8, 18, "start", shortened(title, (width - 16) / kOfTitles), "title")
+                     : "";
+  const std::string svg =
+      concat("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 ",
+             pixels(width), " ", pixels(height), "\" ", wide, " role=\"img\" aria-label=\"",
+             escape(title), "\">\n", own, content, "</svg>\n");
+  if (strips.empty()) return svg;
+  return concat("<div class=\"framed\" ", wide, ">\n<p class=\"title\">", escape(title), "</p>\n",
+                strips, svg, "</div>\n");
 }
 
 double text_width(std::string_view text) {

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "common/charts/files/latex_file.h"
-#include "common/charts/files/png_file.h"
+#include "common/charts/files/for_paper.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/publish/atomic_file.h"

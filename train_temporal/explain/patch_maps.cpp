@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "cache/read/pictures.h"
-#include "common/charts/files/png_picture.h"
 #include "common/cli/error.h"
+#include "common/files/png.h"
 #include "train_temporal/explain/patch_contributions.h"
 
 namespace coldframe::temporal {
@@ -146,8 +146,8 @@ std::string map_picture(const torch::Tensor& map, const torch::Tensor& pixels,
   const torch::Tensor mixed =
       torch::lerp(grey.expand_as(color), color, 0.8 * strength.abs().expand_as(color));
   const torch::Tensor bytes = mixed.round().clamp(0, 255).to(torch::kUInt8).contiguous();
-  return html::png_picture({bytes.data_ptr<std::uint8_t>(), bytes.nbytes()},
-                           static_cast<std::size_t>(size.width));
+  return png_picture({bytes.data_ptr<std::uint8_t>(), bytes.nbytes()},
+                     static_cast<std::size_t>(size.width));
 }
 
 double full_color(const torch::Tensor& maps) {

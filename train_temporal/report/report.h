@@ -15,8 +15,8 @@
 #include "train_temporal/metrics/clinical/delong.h"
 #include "train_temporal/metrics/intervals/intervals.h"
 #include "train_temporal/metrics/intervals/resample.h"
-#include "train_temporal/metrics/survival/horizons.h"
-#include "train_temporal/metrics/survival/kaplan_meier.h"
+#include "train_temporal/metrics/intervals/subgroups.h"
+#include "train_temporal/metrics/survival/by_risk.h"
 #include "train_temporal/report/questions.h"
 
 namespace coldframe::temporal {
@@ -123,23 +123,6 @@ struct CohortShift {
   double median_rank = 0;
 };
 
-// The exams that have one value of a column.
-struct Subgroup {
-  std::string value;
-  std::size_t exams = 0, patients = 0;
-  std::vector<std::size_t> exams_per_class;
-  std::vector<MetricSummary> summary;  // of the main model
-  std::vector<Estimate> minus_others;  // of each figure: these exams − those with another value
-};
-struct SubgroupColumn {
-  std::string column;
-  std::vector<std::string> values;
-  std::vector<std::size_t> value_of;  // of each exam; values.size(): it has none
-  // After evaluate_report(), in the order of `values`; and so many exams, or frames, in none.
-  std::vector<Subgroup> groups;
-  std::size_t without_value = 0;
-};
-
 // A figure at a threshold that was asked for, of the main model.
 struct OperatingFigure {
   std::string key, title;  // "ppv", "PPV at a prevalence of 0.1"
@@ -156,25 +139,6 @@ struct CovariateFacts {
 // The machine while a run trained, once a second; NaN where something is not known.
 struct MachineLoad {
   std::vector<double> time_s, resident_bytes, cpu_percent, gpu_percent, gpu_bytes;
-};
-
-// Times to an event have these, of the main model: figures at a horizon, and the exams in each
-// third of its risk; all in one group where held-out parts cannot be divided.
-struct HorizonFigures {
-  double horizon = 0;
-  MetricSummary auroc, brier;
-  std::vector<SurvivalGroup> groups;
-};
-struct RiskGroup {
-  std::string name;
-  std::size_t exams = 0, events = 0;
-  KaplanMeier curve;
-};
-struct SurvivalFigures {
-  std::vector<HorizonFigures> horizons;
-  std::vector<RiskGroup> groups;
-  LogRank test;
-  std::string undivided, untested;  // why, or empty
 };
 
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
@@ -235,7 +199,8 @@ std::string summary_text(const TargetReport& report);  // ends with a line end
 std::vector<std::string> verdict(const TargetReport& report);
 
 // Warns of what the data themselves show: small validation parts, folds with one class, few
-// patients. render_report() and metrics_json() add these to `warnings`.
+// patients; and of these behind the report's own `warnings`, as pages and summary.json do.
 std::vector<std::string> data_warnings(const TargetReport& report);
+std::vector<std::string> all_warnings(const TargetReport& report);
 
 }  // namespace coldframe::temporal

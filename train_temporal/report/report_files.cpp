@@ -1,8 +1,10 @@
 #include "train_temporal/report/report_files.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
 
-#include "common/charts/files/svg_file.h"
+#include "common/charts/files/for_paper.h"
 #include "common/text/text.h"
 #include "train_temporal/report/sections/section.h"
 
@@ -13,20 +15,16 @@ constexpr const char* kFigureTable = "figures";
 
 using Files = std::vector<std::pair<std::string, std::string>>;
 
-void add_drawings(Files& files, const std::string& name, const std::string& page) {
-  const std::vector<std::string> drawings = html::svg_files(page);
-  for (std::size_t i = 0; i < drawings.size(); ++i)
-    files.emplace_back(i == 0 ? name + ".svg" : concat(name, "-", i + 1, ".svg"), drawings[i]);
-}
-
 Files files_of(const TargetReport& report) {
   Files files;
   FigureTable figures;
   for_sections(report, [&](const Section& section) {
-    for (const SectionFile& drawing : section.drawings)
-      add_drawings(files, std::string(drawing.name), drawing.content(report));
-    for (const SectionFile& table : section.tables)
-      files.emplace_back(concat(table.name, ".csv"), table.content(report));
+    const auto add = [&](const SectionFile& file, const char* ending, const auto& written) {
+      const std::string content = file.name.empty() ? "" : file.content(report);
+      if (!content.empty()) files.emplace_back(concat(file.name, ending), written(content));
+    };
+    for (const SectionFile& drawing : section.drawings) add(drawing, ".svg", html::svg_file);
+    for (const SectionFile& table : section.tables) add(table, ".csv", std::identity());
     if (section.figures != nullptr) section.figures(figures, report);
   });
   files.emplace_back(concat(kFigureTable, ".csv"), figures.csv());
@@ -50,11 +48,11 @@ std::vector<std::pair<std::string, std::string>> report_files(const RunReport& r
 }
 
 bool is_report_file(const std::string& name) {
-  const auto is_of = [](std::span<const SectionFile> Section::*files, const std::string& stem) {
-    return std::ranges::any_of(section_blocks(), [&](const SectionBlock& block) {
+  const auto is_of = [](std::array<SectionFile, 2> Section::*files, const std::string& stem) {
+    return !stem.empty() && std::ranges::any_of(section_blocks(), [&](const SectionBlock& block) {
       return std::ranges::any_of(block.sections, [&](const Section* section) {
-        return std::ranges::find(section->*files, stem, &SectionFile::name) !=
-               (section->*files).end();
+        const auto& own = section->*files;
+        return std::ranges::find(own, stem, &SectionFile::name) != own.end();
       });
     });
   };
@@ -65,8 +63,6 @@ bool is_report_file(const std::string& name) {
   if (const auto dash = stem.find('-'); dash != stem.npos && is_number(stem.substr(0, dash)))
     stem.erase(0, dash + 1);  // of the target
   if (ending == ".csv") return stem == kFigureTable || is_of(&Section::tables, stem);
-  if (const auto dash = stem.rfind('-'); dash != stem.npos && is_number(stem.substr(dash + 1)))
-    stem.erase(dash);  // of a drawing that a page has several times
   return (ending == ".svg" || ending == ".png") && is_of(&Section::drawings, stem);
 }
 

@@ -140,7 +140,7 @@ Json metrics_json(const TargetReport& report) {
                {"models", Json::array()},
                {"folds", Json::array()},
                {"verdict", verdict(report)},
-               {"warnings", report.warnings}};
+               {"warnings", all_warnings(report)}};
   if (const Json asked = questions_json(report.questions); !asked.empty()) json["asked"] = asked;
   for_sections(report, [&](const Section& section) {
     if (section.json != nullptr) section.json(json, report);
@@ -148,7 +148,6 @@ Json metrics_json(const TargetReport& report) {
   if (report.per_frame) json["masked_frames"] = report.data.masked_frames;
   for (const ModelResult& model : report.models) json["models"].push_back(to_json(model));
   for (const FoldChoice& choice : report.choices) json["folds"].push_back(to_json(choice));
-  for (const std::string& warning : data_warnings(report)) json["warnings"].push_back(warning);
   return json;
 }
 

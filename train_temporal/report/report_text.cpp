@@ -43,12 +43,11 @@ std::string difference_text(const Estimate& difference) {
   return with_interval(difference, difference.value.value >= 0.0005 ? "+" : "");
 }
 
-std::string paragraph(const std::string& text) {
-  return "<p>" + html::escape(text) + "</p>\n";
+std::string p_text(double p) {
+  return p < 0.001 ? "< 0.001" : fixed(p, 3);
 }
 
-std::string figures_table(const std::vector<std::string>& header,
-                          std::vector<std::vector<std::string>> rows) {
+std::string figures_table(const std::vector<std::string>& header, html::Rows rows) {
   static const std::vector<std::string> kMarks = {"*", "†", "‡", "§", "‖", "¶"};
   std::vector<std::string> reasons;
   for (auto& row : rows) {
@@ -66,22 +65,18 @@ std::string figures_table(const std::vector<std::string>& header,
   }
   std::string notes;
   for (std::size_t i = 0; i < reasons.size(); ++i)
-    notes += paragraph(concat(kMarks[i], " no interval: ", reasons[i], "."));
+    notes += html::note(concat(kMarks[i], " no interval: ", reasons[i], "."));
   return html::table(header, rows) + notes;
 }
 
 const MetricSummary* find_metric(const ModelResult& model, Metric metric) {
-  for (const MetricSummary& summary : model.summary) {
-    if (summary.metric == metric) return &summary;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(model.summary, metric, &MetricSummary::metric);
+  return found == model.summary.end() ? nullptr : &*found;
 }
 
 const PairedDifference* find_difference(const ModelResult& model, Metric metric) {
-  for (const PairedDifference& difference : model.difference) {
-    if (difference.metric == metric) return &difference;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(model.difference, metric, &PairedDifference::metric);
+  return found == model.difference.end() ? nullptr : &*found;
 }
 
 std::string model_label(const ModelResult& model) {

@@ -11,12 +11,10 @@ namespace coldframe::temporal {
 std::string figure_text(const MetricValue& figure);       // "0.912", or "undefined: why"
 std::string interval_text(const Estimate& estimate);      // "0.912 [0.861, 0.951]"
 std::string difference_text(const Estimate& difference);  // the same with a sign: "+0.081 […]"
-
-std::string paragraph(const std::string& text);  // of HTML
+std::string p_text(double p);                             // "0.012", "< 0.001"
 
 // A table of the page, in which the reasons why figures have no interval stand below it.
-std::string figures_table(const std::vector<std::string>& header,
-                          std::vector<std::vector<std::string>> rows);
+std::string figures_table(const std::vector<std::string>& header, html::Rows rows);
 
 // Controls that see one of several streams are called so: "only-FA".
 inline constexpr const char* kOnlyStream = "only-";

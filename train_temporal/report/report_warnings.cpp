@@ -138,4 +138,11 @@ std::vector<std::string> data_warnings(const TargetReport& report) {
   return warnings;
 }
 
+std::vector<std::string> all_warnings(const TargetReport& report) {
+  std::vector<std::string> warnings = report.warnings;
+  const std::vector<std::string> of_data = data_warnings(report);
+  warnings.insert(warnings.end(), of_data.begin(), of_data.end());
+  return warnings;
+}
+
 }  // namespace coldframe::temporal

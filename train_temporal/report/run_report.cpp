@@ -18,7 +18,7 @@ std::string macro_heading(const RunReport& run) {
 }
 
 std::string macro_section(const RunReport& run) {
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (const ModelResult& model : run.macro) {
     for (const MetricSummary& summary : model.summary) {
       rows.push_back({model.name, concat("macro ", summary.metric->title),
@@ -31,7 +31,7 @@ std::string macro_section(const RunReport& run) {
 void add_sections(html::Page& page, const SectionBlock& block, const TargetReport& report,
                   const std::string& of) {
   for (const Section* section : block.sections) {
-    if (!section->applies(report)) continue;
+    if (!section->is_of(report)) continue;
     if (section->page != nullptr) section->page(page, report, of);
     if (section->body == nullptr) continue;
     if (const std::string body = section->body(report); !body.empty())

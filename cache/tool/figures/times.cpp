@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/numbers/finite.h"
+#include "common/numbers/quantile.h"
+
 namespace coldframe::cache::tool {
 
 std::size_t missing_frames(const ExamInfo& exam) {
@@ -10,9 +13,7 @@ std::size_t missing_frames(const ExamInfo& exam) {
 }
 
 double time_span(const ExamInfo& exam) {
-  std::vector<double> known;
-  for (const double time : exam.time_s)
-    if (std::isfinite(time)) known.push_back(time);
+  const std::vector<double> known = finite_values(exam.time_s);
   return known.size() < 2 ? kUnknownTime : known.back() - known.front();
 }
 
@@ -29,6 +30,13 @@ TimeUnit time_unit(double typical_seconds) {
   if (typical_seconds >= 2 * kYear) return {"years", " years", kYear};
   if (typical_seconds >= 2 * kDay) return {"days", " days", kDay};
   return {"seconds", " s", 1};
+}
+
+TimeUnit to_own_unit(std::vector<double>& seconds) {
+  const std::vector<double> known = finite_values(seconds);
+  const TimeUnit unit = time_unit(known.empty() ? 0 : median(known));
+  for (double& each : seconds) each /= unit.seconds;
+  return unit;
 }
 
 }  // namespace coldframe::cache::tool

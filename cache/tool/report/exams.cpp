@@ -1,6 +1,7 @@
 // Single exams: how their frames resemble each other, and which exams are nearest.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "cache/tool/exams/filter.h"
 #include "cache/tool/figures/similarity.h"
@@ -32,12 +33,14 @@ std::string similarity_charts(std::span<const float> features, std::size_t dimen
                                                   : concat(frames, " frames");
   std::string html = html::heat_map(concat("Cosine of ", which, ": ", fixed(low, 3), " to 1"),
                                     cells, low, 1.0, shown, pictures.of(exam, shown));
-  html::Series series{"", {}, cosine_to_previous(features, dimension), {}, {}};
-  for (std::size_t t = 0; t < frames; ++t) series.x.push_back(static_cast<double>(t));
-  html::Chart chart{"Cosine with the frame before", "frame", "cosine", {series}};
-  chart.whole_x = true;
-  html += html::line_chart(chart);
-  return html;
+  std::vector<double> numbers(frames);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return html +
+         html::line_chart({.title = "Cosine with the frame before",
+                           .x_label = "frame",
+                           .y_label = "cosine",
+                           .series = {{"", numbers, cosine_to_previous(features, dimension)}},
+                           .whole_x = true});
 }
 
 std::string nearest_exams(const CacheReader& cache, const ExamMeans& means, std::size_t exam) {
@@ -46,7 +49,7 @@ std::string nearest_exams(const CacheReader& cache, const ExamMeans& means, std:
   const std::vector<std::string> columns = cache.column_names();
   std::vector<std::string> header = {"nearest exam", "cosine", "patient"};
   header.insert(header.end(), columns.begin(), columns.end());
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   std::vector<std::string> links;
   for (const Pair& pair :
        nearest_rows(means, static_cast<std::size_t>(place - means.exams.begin()), kNearest)) {
@@ -66,11 +69,9 @@ std::string nearest_exams(const CacheReader& cache, const ExamMeans& means, std:
 std::string exam_section(const CacheReader& cache, const ReportData& data,
                          const std::vector<std::size_t>& exams, Pictures& pictures) {
   const auto dimension = static_cast<std::size_t>(cache.dimension());
-  std::string html =
-      "<p>Matrices: the cosine between any two frames; the lower, the fainter. Nearest exams: by "
-      "the "
-      "cosine of mean features, after the mean of all exams was taken "
-      "away.</p>\n";
+  std::string html = html::paragraph(
+      "Matrices: the cosine between any two frames; the lower, the fainter. Nearest exams: by the "
+      "cosine of mean features, after the mean of all exams was taken away.");
   for (const std::size_t index : exams) {
     const ExamInfo& exam = cache.exams()[index];
     html += concat("<h3>", html::escape(exam.id), "</h3>\n");
@@ -80,7 +81,7 @@ std::string exam_section(const CacheReader& cache, const ReportData& data,
       facts.push_back(fixed(span, 2) + " s");
     for (const ExamColumn& column : exam.columns)
       if (!column.value.empty()) facts.push_back(concat(column.name, " ", column.value));
-    html += concat("<p>", html::escape(join(facts, " · ")), "</p>\n");
+    html += html::paragraph(join(facts, " · "));
     html += similarity_charts(cache.features(index), dimension, index, pictures);
     html += nearest_exams(cache, data.means, index);
   }

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <random>
 
 #include "cache/tool/exams/filter.h"
@@ -18,15 +17,6 @@ namespace coldframe::cache::tool {
 namespace {
 
 constexpr std::size_t kMostColours = 8;
-
-// Draws exams at random, in the order of the cache: labels often alternate, and even steps would
-// miss some.
-std::vector<std::size_t> drawn_exams(std::size_t count) {
-  std::vector<std::size_t> all(count), drawn;
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  std::sample(all.begin(), all.end(), std::back_inserter(drawn), kMostMapped, std::mt19937_64(0));
-  return drawn;
-}
 
 std::map<std::string, std::size_t> count_values(const CacheReader& cache,
                                                 const std::string& column) {
@@ -77,19 +67,18 @@ Mapped map_exams(const ReportData& data) {
   std::vector<std::size_t> usual, outliers;
   for (std::size_t i = 0; i < means.exams.size(); ++i)
     (data.odd.outlier[means.exams[i]] ? outliers : usual).push_back(i);
+  // At random, in the order of the cache: labels often alternate, and even steps would miss some.
   std::vector<std::size_t> places;
-  for (const std::size_t drawn : drawn_exams(usual.size())) places.push_back(usual[drawn]);
+  std::ranges::sample(usual, std::back_inserter(places), kMostMapped, std::mt19937_64(0));
   Matrix rows = rows_of(means, places);
   const std::vector<float> middle = centre(rows);
   const PrincipalAxes axes = principal_axes(rows, 2);
   Mapped mapped{{}, places.size(), usual.size(), {}, axes.variance_share};
   if (axes.axes.rows < 2) return mapped;
-  Matrix far = rows_of(means, outliers);
-  for (std::size_t i = 0; i < far.values.size(); ++i) far.values[i] -= middle[i % far.columns];
-  mapped.points = products(rows, axes.axes);
-  const Matrix of_outliers = products(far, axes.axes);
-  for (std::size_t i = 0; i < of_outliers.rows; ++i) mapped.points.add_row(of_outliers.row(i));
   places.insert(places.end(), outliers.begin(), outliers.end());
+  rows = rows_of(means, places);
+  for (std::size_t i = 0; i < rows.values.size(); ++i) rows.values[i] -= middle[i % rows.columns];
+  mapped.points = products(rows, axes.axes);
   for (const std::size_t place : places) mapped.exams.push_back(means.exams[place]);
   return mapped;
 }
@@ -113,7 +102,7 @@ std::string choose_colour(const CacheReader& cache, const std::string& wanted) {
 std::string map_section(const CacheReader& cache, const ReportData& data) {
   const std::string& column = data.colour;
   const Mapped mapped = map_exams(data);
-  if (mapped.exams.empty()) return "<p>Too few exams for a map.</p>\n";
+  if (mapped.exams.empty()) return html::paragraph("Too few exams for a map.");
   const std::vector<std::string> values =
       column.empty() ? std::vector<std::string>{} : coloured_values(cache, column);
   const auto axis_label = [&](std::size_t i) {
@@ -122,12 +111,11 @@ std::string map_section(const CacheReader& cache, const ReportData& data) {
   };
   html::Chart chart{"Exams by their mean features", axis_label(0), axis_label(1), {}};
   for (const std::string& value : values)
-    chart.series.push_back({value.empty() ? "no value" : value, {}, {}, {}, {}});
+    chart.series.push_back({value.empty() ? "no value" : value});
   if (values.empty() || values.size() == kMostColours - 1)
-    chart.series.push_back({values.empty() ? "" : "other", {}, {}, {}, {}});
+    chart.series.push_back({values.empty() ? "" : "other"});
   const std::size_t colours = chart.series.size();
-  chart.series.push_back({"outlier", {}, {}, {}, {}});
-  chart.series.back().outliers = true;
+  chart.series.push_back({.name = "outlier", .outliers = true});
   for (std::size_t i = 0; i < mapped.exams.size(); ++i) {
     const ExamInfo& exam = cache.exams()[mapped.exams[i]];
     const std::string& value = column.empty() ? "" : column_value(exam, column);
@@ -143,20 +131,21 @@ std::string map_section(const CacheReader& cache, const ReportData& data) {
   chart.large = true;
   std::erase_if(chart.series, [](const html::Series& series) { return series.x.empty(); });
   const std::size_t outliers = mapped.exams.size() - mapped.usual;
-  return concat(
-      "<p>Each point is an exam, the mean of its frames' features, on the first two "
-      "principal components of ",
-      mapped.usual < mapped.usual_of
-          ? concat(mapped.usual, " exams, drawn at random from ", mapped.usual_of)
-          : concat("all ", plural(mapped.usual, "exam")),
-      outliers == 0 ? (data.means.exams.size() < cache.exams().size() ? " with features" : "")
-                    : concat(" that are no outliers; ", plural(outliers, "outlier"),
-                             outliers == 1 ? " is a ring" : " are rings",
-                             ", drawn at the edge if it lies beyond"),
-      ". A click on a point shows the exam. ",
-      column.empty() ? std::string("No column has 2 to 8 different values to colour by.")
-                     : concat("Colour: ", html::escape(column), "."),
-      "</p>\n", html::line_chart(chart));
+  return html::paragraph(concat(
+             "Each point is an exam, the mean of its frames' features, on the first two principal "
+             "components of ",
+             mapped.usual < mapped.usual_of
+                 ? concat(mapped.usual, " exams, drawn at random from ", mapped.usual_of)
+                 : concat("all ", plural(mapped.usual, "exam")),
+             outliers == 0
+                 ? (data.means.exams.size() < cache.exams().size() ? " with features" : "")
+                 : concat(" that are no outliers; ", plural(outliers, "outlier"),
+                          outliers == 1 ? " is a ring, drawn at the edge if it lies beyond"
+                                        : " are rings, at the edge if they lie beyond"),
+             ". A click on a point shows the exam. ",
+             column.empty() ? "No column has 2 to 8 different values to colour by."
+                            : concat("Colour: ", column, "."))) +
+         html::line_chart(chart);
 }
 
 }  // namespace coldframe::cache::tool

@@ -32,15 +32,14 @@ std::vector<std::size_t> chosen_exams(const CacheReader& cache,
                                       const std::vector<std::string>& ids) {
   if (ids.empty()) return evenly_spaced(cache.exams().size(), kSpreadExams);
   std::vector<std::size_t> chosen;
-  const auto choose = [&](const std::string& id) {
-    chosen.push_back(cache.find(id));
-    if (chosen.back() == CacheReader::npos)
-      throw ConfigError(
-          concat("--exam: the cache has no exam '", id, "'; `coldframe cache ls` lists them"));
-  };
   for (const std::string& list : ids) {
     const bool one = cache.find(list) != CacheReader::npos;  // its name may have a comma
-    for (const std::string& id : one ? std::vector{list} : split(list, ',')) choose(id);
+    for (const std::string& id : one ? std::vector{list} : split(list, ',')) {
+      chosen.push_back(cache.find(id));
+      if (chosen.back() == CacheReader::npos)
+        throw ConfigError(
+            concat("--exam: the cache has no exam '", id, "'; `coldframe cache ls` lists them"));
+    }
   }
   return chosen;
 }
@@ -53,24 +52,16 @@ std::string key_values_of(const TextRows& rows) {
 }
 
 std::string recipe_section(const Json& overview) {
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (const auto& [key, value] : recipe_rows(overview["recipe"])) {
-    const std::size_t spaces = std::min(key.find_first_not_of(' '), key.size());
+    const std::string name = trim(key);
     std::string indented;
-    for (std::size_t i = 0; i < spaces; i += 2) indented += "\u2003";
-    rows.push_back({indented + key.substr(spaces), without_folders(value)});
+    for (std::size_t i = name.size(); i < key.size(); i += 2) indented += "\u2003";
+    rows.push_back({indented + name, without_folders(value)});
   }
   rows.push_back({"feature digest", overview["feature_digest"].get<std::string>()});
   rows.push_back({"cache digest", overview["cache_digest"].get<std::string>()});
   return html::table({"key", "value"}, rows);
-}
-
-std::string findings_section(const std::vector<std::string>& warnings) {
-  if (warnings.empty()) return "<p>Nothing stands out.</p>\n";
-  std::string list = "<ul>\n";
-  for (const std::string& warning : warnings)
-    list += concat("<li>", html::escape(warning), "</li>\n");
-  return list + "</ul>\n";
 }
 
 ReportData gather(const CacheReader& cache, const std::string& path, const ReportOptions& options) {
@@ -100,7 +91,9 @@ std::string make_page(const CacheReader& cache, const ReportData& data,
                   concat(data.overview["exams"].dump(), " exams · ", data.overview["frames"].dump(),
                          " frames · ", data.overview["dimension"].dump(), " features"));
   page.section("Overview", key_values_of(overview_rows(data.overview)));
-  page.section("What stands out", findings_section(warnings_of(data)));
+  const std::vector<std::string> findings = warnings_of(data);
+  page.section("What stands out",
+               findings.empty() ? html::paragraph("Nothing stands out.") : html::list(findings));
   page.section("Odd exams", odd_section(cache, data));
   page.section("Map", map_section(cache, data));
   Pictures pictures(cache, options.without_thumbnails ? 0 : parse_bytes(options.most_pictures));
@@ -115,9 +108,10 @@ std::string make_page(const CacheReader& cache, const ReportData& data,
     page.section("Columns", key_values_of(column_rows(data.overview["columns"])));
   page.section("Failures", failures_section(cache));
   page.section("Recipe", recipe_section(data.overview) +
-                             "<p>This page names exams and shows their columns. It holds neither " +
-                             std::string(data.with_patients ? "" : "patients' ids nor ") +
-                             "the folders of source files.</p>\n");
+                             html::paragraph(concat(
+                                 "This page names exams and shows their columns. It holds neither ",
+                                 data.with_patients ? "" : "patients' ids nor ",
+                                 "the folders of source files.")));
   return page.finish();
 }
 

@@ -1,7 +1,6 @@
 // The parts of the report on a cache: each makes HTML out of what was gathered.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

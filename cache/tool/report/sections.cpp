@@ -5,21 +5,13 @@
 #include "cache/tool/report/report.h"
 #include "common/charts/html.h"
 #include "common/charts/svg.h"
+#include "common/numbers/finite.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
 namespace {
 
 constexpr std::size_t kFailuresShown = 200, kMostPairs = 10;
-
-std::string paragraph(const std::string& text) {
-  return "<p>" + html::escape(text) + "</p>\n";
-}
-
-bool is_path_character(char c) {
-  return c != ' ' && c != '\'' && c != '"' && c != ',' && c != ';' && c != ':' && c != '(' &&
-         c != ')';
-}
 
 std::string all_quantiles(const Json& quantiles) {
   std::vector<std::string> texts;
@@ -33,8 +25,8 @@ std::string distribution(const std::string& title, const std::string& unit,
                          const std::string& counted, const std::vector<double>& values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   if (low != values.end() && *high - *low <= 1e-6 * std::abs(*high))
-    return paragraph(concat(title, ": ", html::number_text(*high), " ", unit, ", in all ",
-                            values.size(), " ", counted, "."));
+    return html::paragraph(concat(title, ": ", html::number_text(*high), " ", unit, ", in all ",
+                                  values.size(), " ", counted, "."));
   return html::histogram(title, unit, counted, values);
 }
 
@@ -51,28 +43,26 @@ std::string norms_histogram(const std::vector<double>& norms, double p99) {
 }
 
 std::string time_distribution(const std::string& title, const std::string& of,
-                              std::vector<double> seconds) {
-  if (seconds.empty()) return {};
-  std::ranges::nth_element(seconds,
-                           seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2));
-  const TimeUnit unit = time_unit(seconds[seconds.size() / 2]);
-  for (double& each : seconds) each /= unit.seconds;
-  return distribution(title, unit.name, of, seconds);
+                              const std::vector<double>& seconds) {
+  std::vector<double> known = finite_values(seconds);
+  if (known.empty()) return {};
+  const TimeUnit unit = to_own_unit(known);
+  return distribution(title, unit.name, of, known);
 }
 
 }  // namespace
 
 std::string without_folders(const std::string& message) {
-  std::string text;
-  for (std::size_t i = 0; i < message.size();) {
-    std::size_t end = i;
-    while (end < message.size() && is_path_character(message[end])) ++end;
-    const std::string word = message.substr(i, end - i);
-    const std::size_t slash = word.rfind('/');
-    text += slash == std::string::npos ? word : word.substr(slash + 1);
-    if (end < message.size()) text += message[end];
-    i = end + 1;
+  std::string text, word;
+  for (const char c : message + ' ') {
+    if (std::string_view(" '\",;:()").find(c) == std::string_view::npos) {
+      word += c;
+      continue;
+    }
+    text += word.substr(word.rfind('/') + 1) + c;
+    word.clear();
   }
+  text.pop_back();
   return text;
 }
 
@@ -84,9 +74,9 @@ std::string sequences_section(const CacheReader& cache) {
     steps.insert(steps.end(), of_exam.begin(), of_exam.end());
     spans.push_back(time_span(exam));
   }
-  if (frames.empty()) return paragraph("There are no exams.");
+  if (frames.empty()) return html::paragraph("There are no exams.");
   std::string html = distribution("Frames per exam", "frames", "exams", frames);
-  if (steps.empty()) return html + paragraph("The times of the frames are unknown.");
+  if (steps.empty()) return html + html::paragraph("The times of the frames are unknown.");
   html += time_distribution("Time from first to last frame", "exams", spans);
   html += time_distribution("Time between neighbouring frames", "intervals", steps);
   return html;
@@ -94,7 +84,7 @@ std::string sequences_section(const CacheReader& cache) {
 
 std::string features_section(const ReportData& data) {
   const Json& view = data.statistics;
-  if (view["norm"].is_null()) return paragraph("There are no features.");
+  if (view["norm"].is_null()) return html::paragraph("There are no features.");
   const auto fixed_of = [](const Json& value) { return fixed(value.get<double>(), 3); };
   std::string html = norms_histogram(data.norms, view["norm"]["p99"].get<double>());
   html += html::key_values(
@@ -112,32 +102,32 @@ std::string features_section(const ReportData& data) {
        {"frames equal to another", view["duplicate_rows"].dump()}});
   const Json& near = view["near_duplicates"];
   if (near["pairs"] == 0) return html;
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (const Json& pair : near["closest"])
     if (rows.size() < kMostPairs)
       rows.push_back({pair["exams"][0].get<std::string>(), pair["exams"][1].get<std::string>(),
                       fixed(pair["cosine"].get<double>(), 5)});
   html += "<h3>Exams of different patients that are nearly alike</h3>\n";
-  html +=
-      paragraph(concat("Cosine of their mean features, the mean of all exams taken away. ",
-                       near["exams_compared"].dump(), " exams, ",
-                       near["all_pairs"] == true ? std::string("all pairs")
-                                                 : concat("each with the ", kWindow, " next along ",
-                                                          kSortedAxes, " principal axes"),
-                       "; ", near["pairs"].dump(), " found, the closest are shown."));
+  html += html::paragraph(concat(
+      "Cosine of their mean features, the mean of all exams taken away. ",
+      near["exams_compared"].dump(), " exams, ",
+      near["all_pairs"] == true
+          ? std::string("all pairs")
+          : concat("each with the ", kWindow, " next along ", kSortedAxes, " principal axes"),
+      "; ", near["pairs"].dump(), " found, the closest are shown."));
   return html + html::table({"exam", "exam", "cosine"}, rows);
 }
 
 std::string failures_section(const CacheReader& cache) {
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (const Failure& failure : cache.failures())
     if (rows.size() < kFailuresShown)
       rows.push_back({failure.exam, without_folders(failure.reason)});
-  if (rows.empty()) return paragraph("Every exam and every frame of the input was read.");
+  if (rows.empty()) return html::paragraph("Every exam and every frame of the input was read.");
   std::string html = html::table({"exam", "reason"}, rows);
   if (cache.failures().size() > rows.size())
-    html += paragraph(concat("… and ", cache.failures().size() - rows.size(),
-                             " more; `coldframe cache info --json` has them all."));
+    html += html::paragraph(concat("… and ", cache.failures().size() - rows.size(),
+                                   " more; `coldframe cache info --json` has them all."));
   return html;
 }
 

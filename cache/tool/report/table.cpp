@@ -10,7 +10,6 @@
 #include "cache/tool/report/report.h"
 #include "common/charts/data_table.h"
 #include "common/numbers/finite.h"
-#include "common/numbers/quantile.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -50,10 +49,8 @@ std::vector<double> each_exam(const CacheReader& cache, const Value& value) {
 void add_spans(const CacheReader& cache, html::DataTable& table) {
   std::vector<double> spans =
       each_exam(cache, [&](std::size_t i) { return time_span(cache.exams()[i]); });
-  const std::vector<double> known = finite_values(spans);
-  if (known.empty()) return;
-  const TimeUnit unit = time_unit(median(known));
-  for (double& span : spans) span /= unit.seconds;
+  if (finite_values(spans).empty()) return;
+  const TimeUnit unit = to_own_unit(spans);
   table.add_numbers(concat("span, ", unit.name), std::move(spans), 2);
 }
 
@@ -66,30 +63,24 @@ void add_nearest(const ReportData& data, html::DataTable& table) {
   table.add_rows("nearest exam", std::move(nearest));
 }
 
-// How many digits the values have behind the point, at most 4.
-int digits_of(const std::vector<std::string>& texts) {
-  std::size_t digits = 0;
-  for (const std::string& text : texts)
-    if (const std::size_t point = text.find('.'); point != std::string::npos)
-      digits = std::max(digits, trim(text).size() - std::min(point + 1, trim(text).size()));
-  return static_cast<int>(std::min<std::size_t>(digits, 4));
-}
-
+// Numbers have as many digits behind the point as their texts, at most 4.
 void add_column(const CacheReader& cache, const std::string& name, html::DataTable& table) {
   std::vector<std::string> texts;
   std::vector<double> numbers;
   double largest = 0;
+  std::size_t digits = 0;
   for (const ExamInfo& exam : cache.exams()) {
-    texts.push_back(column_value(exam, name));
-    double number = std::nan("");
-    if (!is_missing(texts.back())) parse_double(trim(texts.back()), number);
-    numbers.push_back(number);
+    const std::string text = trim(texts.emplace_back(column_value(exam, name)));
+    if (const std::size_t point = text.find('.'); point != std::string::npos)
+      digits = std::max(digits, text.size() - point - 1);
+    double& number = numbers.emplace_back(std::nan(""));
+    if (!is_missing(text)) parse_double(text, number);
     if (std::isfinite(number)) largest = std::max(largest, std::abs(number));
   }
   if (infer_type(texts) == ColumnType::kText || largest >= kMostExact)
     table.add_text(name, std::move(texts));
   else
-    table.add_numbers(name, std::move(numbers), digits_of(texts));
+    table.add_numbers(name, std::move(numbers), std::min(static_cast<int>(digits), 4));
 }
 
 void add_sheets(const CacheReader& cache, const Oddities& odd, Pictures& pictures,
@@ -99,15 +90,15 @@ void add_sheets(const CacheReader& cache, const Oddities& odd, Pictures& picture
     const auto frames = evenly_spaced(cache.exams()[exam].frames(), kMostFramesCompared);
     const std::vector<html::Picture> sheet = pictures.of(exam, frames);
     if (pictures.is_full()) break;
-    if (!sheet.empty()) table.add_pictures(exam, sheet);
+    if (!sheet.empty()) table.pictures[exam] = sheet;
   }
-  table.explain_missing_pictures("This page has no pictures of this exam.");
+  table.without_pictures = "This page has no pictures of this exam.";
 }
 
 }  // namespace
 
 std::string odd_section(const CacheReader& cache, const ReportData& data) {
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   std::vector<std::string> links;
   std::size_t all = 0;
   for (const std::size_t exam : by_oddness(data.odd)) {
@@ -117,28 +108,26 @@ std::string odd_section(const CacheReader& cache, const ReportData& data) {
         {cache.exams()[exam].id, fixed(data.odd.oddness[exam], 1), data.odd.reasons[exam]});
     links.push_back(html::link_to(kExamTable, exam));
   }
-  std::string html;
-  if (rows.empty())
-    html = "<p>No exam is unlike the others.</p>\n";
-  else
-    html =
-        concat("<p>", all, " of ", plural(cache.exams().size(), "exam"),
-               rows.size() < all ? concat("; the ", rows.size(),
-                                          " oddest are listed here, all "
-                                          "in the table of exams")
-                                 : "",
+  std::string html = html::paragraph("No exam is unlike the others.");
+  if (!rows.empty()) {
+    const std::string listed = rows.size() < all ? concat("; the ", rows.size(),
+                                                          " oddest are listed here, all in the "
+                                                          "table of exams")
+                                                 : "";
+    html = html::paragraph(concat(
+               all, " of ", plural(cache.exams().size(), "exam"), listed,
                ". Each reason counts 1; a number counts as often as its distance from the median "
-               "exceeds 6 robust standard deviations, at most 10.</p>\n",
-               html::table({"exam", "oddness", "why"}, rows, links));
+               "exceeds 6 robust standard deviations, at most 10.")) +
+           html::table({"exam", "oddness", "why"}, rows, links);
+  }
   if (!data.odd.common.empty())
-    html +=
-        concat("<p>Too common to be odd: ", html::escape(join(data.odd.common, "; ")), ".</p>\n");
+    html += html::paragraph(concat("Too common to be odd: ", join(data.odd.common, "; "), "."));
   return html;
 }
 
 std::string table_section(const CacheReader& cache, const ReportData& data, Pictures& pictures) {
   const std::vector<ExamInfo>& exams = cache.exams();
-  if (exams.empty()) return "<p>There are no exams.</p>\n";
+  if (exams.empty()) return html::paragraph("There are no exams.");
   std::vector<std::string> ids;
   for (const ExamInfo& exam : exams) ids.push_back(exam.id);
   html::DataTable table(kExamTable, "exam", std::move(ids));
@@ -157,15 +146,16 @@ std::string table_section(const CacheReader& cache, const ReportData& data, Pict
   columns.resize(std::min(all, kMostColumns));
   for (const std::string& name : columns) add_column(cache, name, table);
   add_sheets(cache, data.odd, pictures, table);
-  return concat(
-      "<p>Norm: the median over the frames. Distance: the mean one between the mean features of "
-      "the exam and of its 5 nearest exams",
-      data.means.exams.size() > kMostExhaustive
-          ? ", of those that lie near it along a principal axis"
-          : "",
-      ". A click on a name shows the exam.",
-      columns.size() < all ? concat(" The first ", columns.size(), " of ", all, " columns.") : "",
-      "</p>\n", table.html("oddness"));
+  return html::paragraph(concat(
+             "Norm: the median over the frames. Distance: the mean one between the mean features "
+             "of the exam and of its 5 nearest exams",
+             data.means.exams.size() > kMostExhaustive
+                 ? ", of those that lie near it along a principal axis"
+                 : "",
+             ". A click on a name shows the exam.",
+             columns.size() < all ? concat(" The first ", columns.size(), " of ", all, " columns.")
+                                  : "")) +
+         table.html("oddness");
 }
 
 }  // namespace coldframe::cache::tool

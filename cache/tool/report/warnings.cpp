@@ -1,3 +1,5 @@
+#include <array>
+
 #include "cache/tool/report/report.h"
 #include "common/text/text.h"
 
@@ -8,15 +10,13 @@ constexpr double kLowRank = 8, kManyMissing = 0.05;
 
 void add_of_features(const Json& view, std::vector<std::string>& warnings) {
   const auto count = [&](const char* key) { return view[key].get<std::size_t>(); };
-  if (count("nan_rows") > 0)
-    warnings.push_back(concat(plural(count("nan_rows"), "frame"),
-                              " marked as present, with features that are not numbers."));
-  if (count("zero_rows") > 0)
-    warnings.push_back(
-        concat(plural(count("zero_rows"), "frame"), " with only zeros as features."));
-  if (count("dead_dimensions") > 0)
-    warnings.push_back(concat(plural(count("dead_dimensions"), "dimension"),
-                              " with the same value in every frame, which carries nothing."));
+  const std::array<const char*, 3> kinds[] = {
+      {"nan_rows", "frame", " marked as present, with features that are not numbers."},
+      {"zero_rows", "frame", " with only zeros as features."},
+      {"dead_dimensions", "dimension",
+       " with the same value in every frame, which carries nothing."}};
+  for (const auto& [key, of, what] : kinds)
+    if (count(key) > 0) warnings.push_back(plural(count(key), of) + what);
   if (count("duplicate_rows") * 20 > count("rows"))
     warnings.push_back(concat(count("duplicate_rows"), " of ", count("rows"),
                               " frames have exactly the features of another frame. Still images "

@@ -1,10 +1,11 @@
-#include "common/charts/files/latex_file.h"
+#include "common/charts/files/for_paper.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
 
-#include "common/charts/page_data.h"
+#include "common/charts/data_table.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {
@@ -49,70 +50,59 @@ std::string spelt(std::string_view html) {
       html.remove_prefix(1);
       continue;
     }
-    const Spelling* found = nullptr;
-    for (const Spelling& one : kSpellings)
-      if (html.starts_with(one.first)) {
-        found = &one;
-        break;
-      }
-    latex += found ? found->second : html.substr(0, 1);
-    html.remove_prefix(found ? found->first.size() : 1);
+    const auto* found = std::ranges::find_if(
+        kSpellings, [&](const Spelling& one) { return html.starts_with(one.first); });
+    const bool any = found != kSpellings.end();
+    latex += any ? found->second : html.substr(0, 1);
+    html.remove_prefix(any ? found->first.size() : 1);
   }
   return latex;
 }
 
-// Gives the text between `open` and `close` from `at` on, which moves behind it; nothing at the
-// end.
-std::string_view next(std::string_view text, std::size_t& at, std::string_view open,
-                      std::string_view close) {
-  at = std::min(text.find(open, at), text.size());
-  if (at == text.size()) return {};
-  const std::size_t begin = at + open.size();
-  const std::size_t end = std::min(text.find(close, begin), text.size());
-  at = std::min(end + close.size(), text.size());
-  return text.substr(begin, end - begin);
-}
-
-// `class="num">0.93` or `>0.93`: the attributes of a cell, and what it says.
-struct Cell {
-  bool number;
-  std::string latex;
+// <TAG ATTRIBUTES>CONTENT</TAG>, in which there is no other of this tag, and all behind it.
+struct Element {
+  std::string_view attributes, content, behind;
 };
-std::vector<Cell> cells_of(std::string_view row, std::string_view tag) {
-  const std::string open = concat("<", tag), close = concat("</", tag, ">");
-  std::vector<Cell> cells;
-  for (std::size_t at = 0;;) {
-    const std::string_view cell = next(row, at, open, close);
-    if (cell.empty()) return cells;
-    const std::size_t begin = cell.find('>') + 1;
-    cells.push_back({begin > 1, spelt(cell.substr(begin))});
+std::vector<Element> elements(std::string_view html, const std::string& tag) {
+  const std::string open = "<" + tag, close = concat("</", tag, ">");
+  std::vector<Element> found;
+  for (std::size_t at = html.find(open); at != html.npos; at = html.find(open, at + 1)) {
+    const std::size_t attributes = at + open.size(), begin = html.find('>', at) + 1;
+    if (html[attributes] != '>' && html[attributes] != ' ') continue;  // of a longer tag
+    const std::size_t end = html.find(close, begin);
+    found.push_back({html.substr(attributes, begin - attributes), html.substr(begin, end - begin),
+                     html.substr(end + close.size())});
   }
+  return found;
 }
 
-std::string line_of(const std::vector<Cell>& cells) {
+bool has_class(const Element& element, std::string_view name) {
+  return element.attributes.find(concat("class=\"", name)) != std::string_view::npos;
+}
+
+std::string line_of(const std::vector<Element>& cells) {
   std::vector<std::string> words;
-  for (const Cell& cell : cells) words.push_back(cell.latex);
+  for (const Element& cell : cells) words.push_back(spelt(cell.content));
   const std::string line = join(words, " & ");
   // A bracket behind the end of a line would be read as a distance.
   return concat("  ", line.starts_with('[') ? "{}" : "", line, " \\\\\n");
 }
 
-std::string latex_table(std::string_view table, const std::string& caption, int number) {
-  std::size_t at = 0;
-  const std::vector<Cell> header = cells_of(next(table, at, "<tr>", "</tr>"), "th");
-  std::string columns, rows;
-  for (const Cell& cell : header) columns += cell.number ? 'r' : 'l';
-  for (;;) {
-    const std::vector<Cell> row = cells_of(next(table, at, "<tr>", "</tr>"), "td");
-    if (row.empty()) break;
-    rows += line_of(row);
-  }
+std::string latex_table(const Element& table, const std::string& caption, int number) {
+  const std::vector<Element> header = elements(table.content, "th");
+  std::string columns, rows, notes;
+  for (const Element& cell : header) columns += has_class(cell, "num") ? 'r' : 'l';
+  for (const Element& row : elements(table.content, "tr"))
+    if (const auto cells = elements(row.content, "td"); !cells.empty()) rows += line_of(cells);
+  for (const Element& below : elements(table.behind.substr(0, table.behind.find("<table")), "p"))
+    if (has_class(below, "note"))
+      notes += concat("\\par\\footnotesize ", spelt(below.content), "\n");
   return concat(
       "\\begin{table}\n\\caption{", caption, "}\n\\label{tab:", number,
       "}\n\\centering\n\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}"
       "{!}{%\n\\begin{tabular}{",
       columns, "}\n  \\toprule\n", line_of(header), "  \\midrule\n", rows,
-      "  \\bottomrule\n\\end{tabular}}\n\\end{table}\n");
+      "  \\bottomrule\n\\end{tabular}}\n", notes, "\\end{table}\n");
 }
 
 }  // namespace
@@ -120,18 +110,11 @@ std::string latex_table(std::string_view table, const std::string& caption, int 
 std::string latex_tables(std::string_view page) {
   std::string latex = "% \\usepackage{booktabs,graphicx}\n";
   int number = 0;
-  for (std::size_t section = page.find("<section"); section != std::string_view::npos;) {
-    const std::size_t end = page.find("<section", section + 1);
-    const std::string_view text = page.substr(section, end - section);
-    std::size_t at = 0;
-    const std::string caption = spelt(next(text, at, "<h2>", "</h2>"));
-    // The script's tables list every exam, too many for a paper.
-    while (text.find(kDataTable) == std::string_view::npos) {
-      const std::string_view table = next(text, at, "<table", "</table>");
-      if (table.empty()) break;
+  for (const Element& section : elements(page, "section")) {
+    if (section.content.find(kDataTable) != section.content.npos) continue;  // too long for a paper
+    const std::string caption = spelt(elements(section.content, "h2").front().content);
+    for (const Element& table : elements(section.content, "table"))
       latex += concat("\n", latex_table(table, caption, ++number));
-    }
-    section = end;
   }
   return latex;
 }

@@ -1,4 +1,4 @@
-#include "common/charts/files/png_file.h"
+#include "common/charts/files/for_paper.h"
 
 #include <spawn.h>
 #include <sys/wait.h>

@@ -13,18 +13,17 @@ EXAMS, FRAMES, DIMENSION = 24, 6, 16
 EVIL = "<script>alert(1)</script>\"><img src=http://example.invalid/x onerror='x'>"
 
 
-def make_cache(folder, ids=None, labels=None, step=0.5):
+def make_cache(folder, ids=None, labels=None, step=0.5, column="label", patient="p"):
     rng = np.random.default_rng(3)
     values = rng.normal(size=(EXAMS, 1, DIMENSION)) * 3 + rng.normal(size=(EXAMS, FRAMES, DIMENSION)) + 2
     values = values.astype(np.float32)
     np.save(folder / "f.npy", values.reshape(-1, DIMENSION))
     ids = ids or [f"e{i}" for i in range(EXAMS)]
     labels = labels or ["ab"[i % 2] for i in range(EXAMS)]
-    quote = '"{}"'.format
-    lines = ["exam,patient,time,label"]
+    quoted = lambda text: '"{}"'.format(text.replace('"', '""'))
+    lines = [f"exam,patient,time,{quoted(column)}"]
     for i in range(EXAMS):
-        name, label = (quote(text.replace('"', '""')) for text in (ids[i], labels[i]))
-        lines += [f"{name},p{i // 2},{t * t * step},{label}" for t in range(FRAMES)]
+        lines += [f"{quoted(ids[i])},{quoted(f'{patient}{i // 2}')},{t * t * step},{quoted(labels[i])}" for t in range(FRAMES)]
     (folder / "f.csv").write_text("\n".join(lines) + "\n")
     result = tool("import", folder / "x.h5", folder / "f.npy", folder / "f.csv", "--describe", "made up",
                   "--store", "float32")
@@ -74,7 +73,7 @@ def test_the_exams_frames_and_neighbours(made):
     cosines = means @ means[7]
     cosines[7] = -2
     nearest = np.argsort(-cosines)[:5]
-    listed = re.findall(r"<tr><td><a href=\"#exams-\d+\">(e\d+)</a></td><td class=\"num\">(\S+?)</td><td>([a-z ]+)</td>", of_exam)
+    listed = re.findall(r"<tr><td><a href=\"#exams-\d+\">(e\d+)</a></td><td class=\"num\"[^>]*>(\S+?)</td><td[^>]*>([a-z ]+)</td>", of_exam)
     assert [name for name, _, _ in listed] == [f"e{i}" for i in nearest]
     assert [float(cosine) for _, cosine, _ in listed] == pytest.approx(cosines[nearest], abs=6e-5)
     assert [patient == "the same" for _, _, patient in listed] == [i // 2 == 7 // 2 for i in nearest]
@@ -130,13 +129,15 @@ def test_long_intervals_are_days_and_years(tmp_path, step, unit, span):
 
 def test_names_of_others_stay_text(tmp_path, made):
     Page(made[2])
-    ids = [f"{EVIL} {i}" for i in range(EXAMS)]
-    path, _ = make_cache(tmp_path, ids, ["a", EVIL] * (EXAMS // 2))
-    page = report(path)
+    ids, place = [f"{EVIL} {i}" for i in range(EXAMS)], "<script>'\"&amp;<b>.h5"
+    path, _ = make_cache(tmp_path, ids, ["a", EVIL] * (EXAMS // 2), column=f"{EVIL} column", patient=f"{EVIL} patient")
+    path.rename(tmp_path / place)
+    page = report(tmp_path / place, "--patients", "--exam", ids[3])
     seen = Page(page)
     columns, _ = seen.table()
-    assert EVIL in seen.words and columns["exam"] == ids and columns["label"][1] == EVIL
-    assert page.count("<script") == 2 and "<img" not in page and EVIL not in page
+    assert EVIL in seen.words and columns["exam"] == ids and columns[f"{EVIL} column"][1] == EVIL
+    assert columns["patient"][3] == f"{EVIL} patient1" and f"Cache {place}" in seen.words and f"Colour: {EVIL} column." in seen.words
+    assert page.count("<script") == 2 and "<img" not in page and EVIL not in page and "<b>" not in page
 
 
 @pytest.fixture(scope="module")

@@ -69,11 +69,11 @@ TEST(DataTable, FirstRowsStandThereWithoutScripts) {
   const std::string html = make_table(40).html("number");
   EXPECT_THAT(html, HasSubstr("The first 25 of 40 rows."));
   const std::string rows = between(html, "<tbody>", "</tbody>");
-  EXPECT_THAT(rows,
-              HasSubstr("<tr><td>e39</td><td>odd</td><td class=\"num\">39.0</td><td>e0</td>"));
+  EXPECT_THAT(rows, HasSubstr("<tr><td>e39</td><td data-name=\"word\">odd</td><td class=\"num\" "
+                              "data-name=\"number\">39.0</td><td data-name=\"other\">e0</td>"));
   EXPECT_THAT(rows, Not(HasSubstr("<td>e14</td>")));
   EXPECT_THAT(make_table(2).html("number"),
-              HasSubstr("<td>e1</td><td>odd</td><td class=\"num none\">–</td><td>e0</td>"));
+              HasSubstr("<td class=\"num none\" data-name=\"number\">–</td>"));
 }
 
 TEST(DataTable, TextOfOthersNeverBecomesMarkup) {
@@ -81,8 +81,8 @@ TEST(DataTable, TextOfOthersNeverBecomesMarkup) {
   DataTable table("t", evil, {evil});
   table.add_text(evil, {evil});
   table.add_numbers("number", {1}, 0);
-  table.add_pictures(0, {{"", evil}});
-  table.explain_missing_pictures(evil);
+  table.pictures[0] = {{"", evil}};
+  table.without_pictures = evil;
   const std::string html = table.html("number");
   EXPECT_THAT(html, Not(HasSubstr("<script>")));
   EXPECT_THAT(html, Not(HasSubstr("<!--")));

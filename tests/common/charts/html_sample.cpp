@@ -3,7 +3,6 @@
 #include <cmath>
 #include <iostream>
 
-#include "common/charts/flow_chart.h"
 #include "common/charts/html.h"
 
 using namespace coldframe::html;
@@ -69,7 +68,6 @@ int main() {
                                       {"recipe", "3f9a…"},
                                       {"AUROC", "0.912 [0.86, 0.95]"}}));
   Chart rate{"Learning rate", "step", "", {Series{"", {}, {}, {}, {}}}};
-  rate.log_y = true;
   for (int i = 0; i < 5000; ++i) {
     rate.series[0].x.push_back(i);
     rate.series[0].y.push_back(1e-3 * std::exp(-i / 900.0));

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "common/charts/files/latex_file.h"
-#include "common/charts/page_data.h"
+#include "common/charts/data_table.h"
+#include "common/charts/files/for_paper.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {
@@ -72,10 +72,11 @@ TEST(LatexTables, SayWhatThePageSays) {
                                                          {"[a\\b\nc", "-0.1 [−2, 1-2]"}}));
   page.section("No table", "<p>text</p>");
   page.section("Empty", table({"one"}, {}));
-  page.section("Stacked", table({"a", "b", "c"}, {{"1", "2", "3"}}));
+  page.section("Stacked", table({"a", "b", "c"}, {{"1", "2", "3"}}) + note("* few") +
+                              paragraph("text") + table({"d"}, {{"4"}}) + note("† no & none"));
   page.section("Every exam", with_data("data", "x", table({"exam"}, {{"E1"}}), {}));
   const std::string latex = latex_tables(page.finish());
-  EXPECT_EQ(count(latex, "\\begin{table}"), 3u);
+  EXPECT_EQ(count(latex, "\\begin{table}"), 4u);
   EXPECT_THAT(latex, HasSubstr("\\caption{R\\textsuperscript{2} \\& more}\n\\label{tab:1}"));
   EXPECT_THAT(latex, HasSubstr("   & AUROC [95 \\%] \\\\\n"));
   EXPECT_THAT(latex,
@@ -84,6 +85,9 @@ TEST(LatexTables, SayWhatThePageSays) {
   EXPECT_THAT(latex, HasSubstr("\\toprule\n  one \\\\\n  \\midrule\n  \\bottomrule"));
   EXPECT_THAT(latex,
               HasSubstr("{rrr}\n  \\toprule\n  a & b & c \\\\\n  \\midrule\n  1 & 2 & 3 \\\\\n"));
+  EXPECT_THAT(latex, HasSubstr("\\end{tabular}}\n\\par\\footnotesize * few\n\\end{table}"));
+  EXPECT_EQ(count(latex, "few"), 1u) << "a note belongs to the table above it";
+  EXPECT_THAT(latex, HasSubstr("† no \\& none\n\\end{table}"));
   EXPECT_EQ(latex.find("E1"), std::string::npos);
 }
 
@@ -106,10 +110,6 @@ TEST(LineChart, ValuesThatCannotBeShownPartTheLine) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Series gap{"a", {0, 1, 2, 3, 4}, {1, 2, nan, 3, 4}, {}, {}};
   EXPECT_EQ(count(line_chart({"t", "", "", {gap}}), "<polyline"), 2u);
-  const Series negative{"a", {0, 1, 2, 3, 4}, {1, 10, -1, 3, 4}, {}, {}};
-  Chart logarithmic{"t", "", "", {negative}};
-  logarithmic.log_y = true;
-  EXPECT_EQ(count(line_chart(logarithmic), "<polyline"), 2u);
 }
 
 TEST(LineChart, OddInputsDrawWithoutNonsense) {
@@ -130,7 +130,7 @@ TEST(LineChart, OddInputsDrawWithoutNonsense) {
   for (const Series& series : cases) {
     for (const bool flag : {false, true}) {
       Chart chart{"t", "x", "y", {series}};
-      chart.log_y = chart.diagonal = flag;
+      chart.diagonal = flag;
       const std::string svg = line_chart(chart);
       EXPECT_THAT(svg, Not(HasSubstr("\"nan"))) << series.name;
       EXPECT_THAT(svg, Not(HasSubstr("inf\""))) << series.name;

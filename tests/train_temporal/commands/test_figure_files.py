@@ -55,7 +55,7 @@ def test_figures_are_files_of_their_own(made, tmp_path):
         root = ElementTree.parse(path).getroot()
         assert root.tag.endswith("svg") and "var(" not in path.read_text()
         style, white = root[0], root[1]
-        assert ".c0 .line, .line.c0" in style.text and "#0072b2" in style.text and white.attrib["fill"] == "#ffffff"
+        assert "svg .c0 { color: #0072b2; }" in style.text and white.attrib["fill"] == "#ffffff"
         added = re.compile(r"\n<style>.*?</style>\n<rect[^>]*/>", re.DOTALL)
         assert added.sub("", path.read_text()).strip() in page
         box = [float(number) for number in root.attrib["viewBox"].split()]
@@ -69,7 +69,10 @@ def test_figures_are_files_of_their_own(made, tmp_path):
         assert rows.value.to_dict() == {name: figure[figure["primary"]]["value"] for name, figure in figures.items()}
     assert pd.read_csv(out / "figures" / "flow.csv").set_index("step").exams.to_dict() == summary["flow"]
     assert list(pd.read_csv(out / "figures" / "characteristics.csv")) == ["column", "row", "0", "1", "all"]
-    assert latex_tables((out / "figures" / "tables.tex").read_text()) == page_tables(page)
+    latex = (out / "figures" / "tables.tex").read_text()
+    assert latex_tables(latex) == page_tables(page)
+    notes = re.findall(r'<p class="note">(.*?)</p>', page)
+    assert notes and re.findall(r"\\par\\footnotesize (.*)\n", latex) == notes, "why figures have no interval"
     curve = pd.read_csv(out / "figures" / "decision_curve.csv")
     assert list(curve) == ["threshold", "gru", "treat_all"] and len(curve) == 99
     evaluated(made, "--overwrite", out=out)

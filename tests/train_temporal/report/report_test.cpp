@@ -8,6 +8,7 @@
 
 #include "common/text/text.h"
 #include "tests/train_temporal/report/made_report.h"
+#include "train_temporal/metrics/curves.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/charts.h"
 
@@ -93,11 +94,14 @@ TEST(Report, SaysBelowATableWhyFiguresHaveNoInterval) {
   const std::string html =
       figures_table({"", "a", "b"}, {{"x", interval_text(known), without("<few>")},
                                      {"y", without("one [sided]"), without("<few>")}});
-  EXPECT_THAT(html, HasSubstr("<td>x</td><td class=\"num\">0.500 [0.250, 0.750]</td>"
-                              "<td class=\"num\">0.250 *</td>"));
-  EXPECT_THAT(html, HasSubstr("<td class=\"num\">0.250 †</td><td class=\"num\">0.250 *</td>"));
+  const auto cell = [](const char* column, const char* text) {
+    return concat("<td class=\"num\" data-name=\"", column, "\">", text, "</td>");
+  };
   EXPECT_THAT(html,
-              HasSubstr("<p>* no interval: &lt;few&gt;.</p>\n<p>† no interval: one [sided].</p>"));
+              HasSubstr("<td>x</td>" + cell("a", "0.500 [0.250, 0.750]") + cell("b", "0.250 *")));
+  EXPECT_THAT(html, HasSubstr(cell("a", "0.250 †") + cell("b", "0.250 *")));
+  EXPECT_THAT(html, HasSubstr("<p class=\"note\">* no interval: &lt;few&gt;.</p>\n"
+                              "<p class=\"note\">† no interval: one [sided].</p>"));
 }
 
 TEST(Report, ShowsWhichEpochsAreKeptAndWhichFitsOverfit) {

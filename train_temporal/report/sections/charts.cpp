@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "common/charts/html.h"
 #include "common/text/text.h"
 #include "train_temporal/metrics/calibration.h"
+#include "train_temporal/metrics/curves.h"
 #include "train_temporal/metrics/intervals/bounds.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/scale_words.h"
@@ -19,7 +21,7 @@ using html::Series;
 
 std::vector<double> epochs(std::size_t count) {
   std::vector<double> x(count);
-  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<double>(i + 1);
+  std::iota(x.begin(), x.end(), 1);
   return x;
 }
 
@@ -33,7 +35,7 @@ Series loss_series(const std::string& name, const std::vector<FoldCurve>& curves
   std::ranges::sort(lengths);
   for (auto& one : values) one.resize(std::min(one.size(), lengths[lengths.size() / 2]));
   const Averages mean = average(values);
-  Series series{name, epochs(mean.mean.size()), mean.mean, {}, {}};
+  Series series{name, epochs(mean.mean.size()), mean.mean};
   if (curves.size() > 1) {
     series.low = mean.low;
     series.high = mean.high;
@@ -43,8 +45,7 @@ Series loss_series(const std::string& name, const std::vector<FoldCurve>& curves
 
 // The epoch that each fit keeps.
 Series kept_epochs(const std::vector<FoldCurve>& curves) {
-  Series kept{"kept epoch of each fit", {}, {}, {}, {}};
-  kept.points = true;
+  Series kept{.name = "kept epoch of each fit", .points = true};
   for (const FoldCurve& curve : curves) {
     if (curve.best_epoch >= curve.validation_loss.size()) continue;
     kept.x.push_back(static_cast<double>(curve.best_epoch + 1));
@@ -65,7 +66,7 @@ bool overfits(const FoldCurve& curve) {
 std::string overfitting_text(const std::vector<FoldCurve>& curves) {
   const auto fits = std::ranges::count_if(curves, overfits);
   if (fits == 0) return {};
-  return paragraph(concat(
+  return html::paragraph(concat(
       fits, " of ", plural(curves.size(), "fit"),
       " overfit after the epoch that was kept: the validation loss rose by more than 5 % while "
       "the training loss went on falling. Early stopping kept the model from before."));
@@ -79,7 +80,7 @@ Series outline(const std::string& name, const std::vector<double>& values, std::
                                   static_cast<double>(bins - 1));
     share[static_cast<std::size_t>(bin)] += 1.0 / static_cast<double>(values.size());
   }
-  Series series{name, {0.0}, {0.0}, {}, {}};
+  Series series{name, {0.0}, {0.0}};
   for (std::size_t b = 0; b < bins; ++b) {
     for (std::size_t edge = b; edge <= b + 1; ++edge) {
       series.x.push_back(static_cast<double>(edge) / static_cast<double>(bins));
@@ -93,49 +94,25 @@ Series outline(const std::string& name, const std::vector<double>& values, std::
 
 }  // namespace
 
-Averages average(const std::vector<std::vector<double>>& curves) {
-  Averages result;
-  std::size_t longest = 0;
-  for (const auto& curve : curves) longest = std::max(longest, curve.size());
-  for (std::size_t i = 0; i < longest; ++i) {
-    double sum = 0, n = 0, least = INFINITY, most = -INFINITY;
-    for (const auto& curve : curves) {
-      if (i >= curve.size() || !std::isfinite(curve[i])) continue;
-      sum += curve[i];
-      least = std::min(least, curve[i]);
-      most = std::max(most, curve[i]);
-      n += 1;
-    }
-    result.mean.push_back(n > 0 ? sum / n : NAN);
-    result.low.push_back(least);
-    result.high.push_back(most);
-  }
-  return result;
-}
-
 ScoredExams pooled_exams(const ModelResult& model) {
   return pooled_by_repeat(model.folds).front().exams;
 }
 
-std::vector<std::size_t> pooled_patients(const ModelResult& model) {
-  return pooled_by_repeat(model.folds).front().patient;
-}
-
 std::string loss_charts(const TargetReport& report) {
   if (report.curves.empty()) return {};
-  Chart mean{"Loss, mean and range of " + plural(report.curves.size(), "fit"),
-             "epoch",
-             words_of(report.scale).loss,
-             {}};
-  mean.whole_x = true;
-  mean.series.push_back(loss_series("training", report.curves, &FoldCurve::train_loss));
-  mean.series.push_back(loss_series("validation", report.curves, &FoldCurve::validation_loss));
-  mean.series.push_back(kept_epochs(report.curves));
+  const char* loss = words_of(report.scale).loss;
+  const Chart mean{.title = "Loss, mean and range of " + plural(report.curves.size(), "fit"),
+                   .x_label = "epoch",
+                   .y_label = loss,
+                   .series = {loss_series("training", report.curves, &FoldCurve::train_loss),
+                              loss_series("validation", report.curves, &FoldCurve::validation_loss),
+                              kept_epochs(report.curves)},
+                   .whole_x = true};
   std::map<std::pair<std::size_t, std::size_t>, std::vector<FoldCurve>> by_fold;
   for (const FoldCurve& curve : report.curves) by_fold[{curve.repeat, curve.fold}].push_back(curve);
   const std::string said = overfitting_text(report.curves);
   if (by_fold.size() == 1) return line_chart(mean) + said;
-  Chart folds{"Validation loss of each fold", "epoch", words_of(report.scale).loss, {}};
+  Chart folds{"Validation loss of each fold", "epoch", loss};
   folds.whole_x = true;
   for (const auto& [key, curves] : by_fold) {
     if (folds.series.size() == kMostLines) {
@@ -158,14 +135,9 @@ std::string confusion_chart(const TargetReport& report) {
   for (const auto& row : confusion_matrix(pooled_exams(report.models.front()))) {
     cells.emplace_back(row.begin(), row.end());
   }
-  std::vector<std::string> truly, decided;
-  for (const std::string& name : report.classes) {
-    truly.push_back(name);
-    decided.push_back(name);
-  }
   return html::matrix_chart(
-      concat("Held-out ", rows_name(report), ": true class (row), decision (column)"), truly,
-      decided, cells);
+      concat("Held-out ", rows_name(report), ": true class (row), decision (column)"),
+      report.classes, report.classes, cells);
 }
 
 std::string reliability_chart(const TargetReport& report) {
@@ -173,15 +145,11 @@ std::string reliability_chart(const TargetReport& report) {
                      " % intervals by patient"),
               report.classes.size() == 2 ? "predicted probability of '" + report.classes[1] + "'"
                                          : "predicted probability of the decision",
-              report.classes.size() == 2 ? "observed share" : "share of right decisions",
-              {},
-              true,
-              true};
-  Series line{concat("held-out ", rows_name(report)), {}, {}, {}, {}}, dots{"bins", {}, {}, {}, {}};
-  dots.points = true;
-  const ModelResult& model = report.models.front();
-  const std::vector<std::size_t> patients = pooled_patients(model);
-  for (const ReliabilityBin& bin : reliability(pooled_exams(model), kReliabilityBins, patients)) {
+              report.classes.size() == 2 ? "observed share" : "share of right decisions"};
+  chart.unit_square = chart.diagonal = true;
+  Series line{concat("held-out ", rows_name(report))};
+  const FoldScores pooled = pooled_by_repeat(report.models.front().folds).front();
+  for (const ReliabilityBin& bin : reliability(pooled.exams, kReliabilityBins, pooled.patient)) {
     if (bin.count == 0) continue;
     const Bounds bounds = share_bounds(bin.observed, bin.spread, report.bootstrap.level);
     line.x.push_back(bin.mean_probability);
@@ -189,9 +157,7 @@ std::string reliability_chart(const TargetReport& report) {
     line.low.push_back(bounds.low.value);
     line.high.push_back(bounds.high.value);
   }
-  dots.x = line.x;
-  dots.y = line.y;
-  chart.series = {line, dots};
+  chart.series = {line, {.name = "bins", .x = line.x, .y = line.y, .points = true}};
   return line_chart(chart);
 }
 
@@ -201,8 +167,7 @@ std::string score_chart(const TargetReport& report) {
   Chart chart{"Predicted probabilities by true class",
               binary ? "probability of '" + report.classes[1] + "'"
                      : std::string("probability given to the true class"),
-              concat("share of the class's ", rows_name(report)),
-              {}};
+              concat("share of the class's ", rows_name(report))};
   for (std::size_t c = 0; c < std::min(report.classes.size(), kMostLines); ++c) {
     std::vector<double> scores;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -220,32 +185,20 @@ std::string scatter_chart(const TargetReport& report) {
   if (all.size() == 0) return {};
   Chart chart{concat("Held-out ", rows_name(report), ": predicted '", report.target,
                      "' against the true one"),
-              "true",
-              "predicted",
-              {}};
+              "true", "predicted"};
   const auto [least, most] = std::ranges::minmax(all.number);
-  Series dots{"predictions", all.number, all.predicted, {}, {}};
-  dots.points = true;
-  chart.series = {{"predicted = true", {least, most}, {least, most}, {}, {}, true}, dots};
+  chart.series = {
+      {.name = "predicted = true", .x = {least, most}, .y = {least, most}, .dashed = true},
+      {.name = "predictions", .x = all.number, .y = all.predicted, .points = true}};
   chart.large = true;
   return line_chart(chart);
 }
 
 std::string frames_chart(const TargetReport& report) {
-  if (report.data.frames_per_exam.empty()) return {};
-  const auto [least, most] = std::ranges::minmax(report.data.frames_per_exam);
-  constexpr std::size_t kBins = 12;
-  const std::size_t width = (most - least) / kBins + 1;
-  std::map<std::size_t, double> exams;
-  for (std::size_t from = least; from <= most; from += width) exams[from] = 0;
-  for (std::size_t frames : report.data.frames_per_exam) {
-    exams[least + (frames - least) / width * width] += 1;
-  }
-  std::vector<html::Bar> bars;
-  for (const auto& [from, count] : exams) {
-    bars.push_back({width == 1 ? concat(from) : concat(from, "–", from + width - 1), count});
-  }
-  return html::bar_chart("Exams by number of frames", bars, "");
+  const auto& frames = report.data.frames_per_exam;
+  if (frames.empty()) return {};
+  return html::histogram("Exams by number of frames", "frames", "exams",
+                         {frames.begin(), frames.end()});
 }
 
 }  // namespace coldframe::temporal

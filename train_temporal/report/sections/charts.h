@@ -24,21 +24,7 @@ std::string scatter_chart(const TargetReport& report);
 
 inline constexpr std::size_t kMostLines = 8;  // as many colours as a chart has
 
-// Mean of several curves point by point, and their range. Curves may differ in length: each point
-// takes those that reach it.
-struct Averages {
-  std::vector<double> mean, low, high;
-};
-Averages average(const std::vector<std::vector<double>>& curves);
-
 // The held-out exams of all folds of the first repeat together.
 ScoredExams pooled_exams(const ModelResult& model);
-std::vector<std::size_t> pooled_patients(const ModelResult& model);  // of each of them
-
-// y of a curve at each of `grid`. ROC: linear between its points, the highest y at a vertical step.
-// PR: the precision at the highest threshold that reaches the recall, so that the area is the
-// average precision.
-std::vector<double> roc_at(const Curve& curve, const std::vector<double>& grid);
-std::vector<double> precision_at(const Curve& curve, const std::vector<double>& grid);
 
 }  // namespace coldframe::temporal

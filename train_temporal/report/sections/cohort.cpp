@@ -1,7 +1,6 @@
 // The exams of a report, and what became of those that were left out.
 #include <algorithm>
 
-#include "common/charts/flow_chart.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
@@ -62,7 +61,7 @@ std::string flow_chart(const TargetReport& report) {
 
 std::string flow_section(const TargetReport& report) {
   const ExamFlow& flow = report.data.flow;
-  std::vector<std::vector<std::string>> rows = {{"found", concat(flow.found)}};
+  html::Rows rows = {{"found", concat(flow.found)}};
   for (const auto& [what, count] : left_out(flow)) rows.push_back({"− " + what, concat(count)});
   rows.push_back({concat("used, of ", plural(report.data.patients, "patient")), concat(flow.used)});
   return flow_chart(report) + html::table({"", "exams"}, rows);
@@ -89,21 +88,13 @@ std::string flow_csv(const TargetReport& report) {
   return csv;
 }
 
-// The columns of Table 1 behind its first two.
-std::vector<std::string> characteristic_columns(const TargetReport& report) {
-  std::vector<std::string> columns;
-  if (report.characteristics.front().cells.size() > 1) columns = report.groups;
-  columns.push_back("all");
-  return columns;
-}
-
-// The rows of a table with these two first columns in its header.
-std::vector<std::vector<std::string>> characteristic_rows(const TargetReport& report,
-                                                          const std::string& first,
-                                                          const std::string& second) {
-  std::vector<std::vector<std::string>> rows = {{first, second}};
-  const std::vector<std::string> columns = characteristic_columns(report);
-  rows[0].insert(rows[0].end(), columns.begin(), columns.end());
+// Table 1, with a header that begins with these two columns.
+html::Rows characteristic_rows(const TargetReport& report, const std::string& first,
+                               const std::string& second) {
+  html::Rows rows = {{first, second}};
+  if (report.characteristics.front().cells.size() > 1)
+    rows[0].insert(rows[0].end(), report.groups.begin(), report.groups.end());
+  rows[0].emplace_back("all");
   for (const Characteristic& one : report.characteristics) {
     rows.push_back({one.column, one.row});
     rows.back().insert(rows.back().end(), one.cells.begin(), one.cells.end());
@@ -116,7 +107,7 @@ std::string characteristics_section(const TargetReport& report) {
   const std::vector<std::string> header = rows.front();
   rows.erase(rows.begin());
   return html::table(header, rows) +
-         paragraph("Of the exams used; shares are of the exams that have a value.");
+         html::paragraph("Of the exams used; shares are of the exams that have a value.");
 }
 
 std::string characteristics_csv(const TargetReport& report) {
@@ -131,10 +122,6 @@ void add_characteristics(Json& summary, const TargetReport& report) {
     json.push_back({{"column", one.column}, {"row", one.row}, {"cells", one.cells}});
 }
 
-constexpr SectionFile kFlowDrawings[] = {{"flow", flow_chart}};
-constexpr SectionFile kFlowTables[] = {{"flow", flow_csv}};
-constexpr SectionFile kCharacteristicTables[] = {{"characteristics", characteristics_csv}};
-
 }  // namespace
 
 constexpr Section kFlowSection = {
@@ -142,13 +129,13 @@ constexpr Section kFlowSection = {
     .applies = [](const TargetReport& report) { return report.data.flow.found > 0; },
     .body = flow_section,
     .json = add_flow,
-    .drawings = kFlowDrawings,
-    .tables = kFlowTables};
+    .drawings = {{{"flow", flow_chart}}},
+    .tables = {{{"flow", flow_csv}}}};
 constexpr Section kCharacteristicsSection = {
     .heading = "Characteristics by class",
     .applies = [](const TargetReport& report) { return !report.characteristics.empty(); },
     .body = characteristics_section,
     .json = add_characteristics,
-    .tables = kCharacteristicTables};
+    .tables = {{{"characteristics", characteristics_csv}}}};
 
 }  // namespace coldframe::temporal

@@ -7,35 +7,28 @@ namespace coldframe::temporal {
 namespace {
 
 std::string one_exam(const FrameContributions& exam) {
-  html::Chart chart{exam.title,
-                    exam.timed ? "seconds since the first frame" : "frame",
-                    "added to " + exam.output_name,
-                    {}};
-  html::Series line{concat(exam.output_name, " = ", fixed(exam.output, 2), ", of mean images ",
-                           fixed(exam.baseline, 2)),
-                    exam.at,
-                    exam.contribution,
-                    {},
-                    {}};
-  html::Series dots{"frames", exam.at, exam.contribution, {}, {}};
-  dots.points = true;
-  chart.series = {line, dots};
+  html::Chart chart{exam.title, exam.timed ? "seconds since the first frame" : "frame",
+                    "added to " + exam.output_name};
+  chart.series = {{concat(exam.output_name, " = ", fixed(exam.output, 2), ", of mean images ",
+                          fixed(exam.baseline, 2)),
+                   exam.at, exam.contribution},
+                  {.name = "frames", .x = exam.at, .y = exam.contribution, .points = true}};
   chart.whole_x = !exam.timed;
-  if (exam.at.size() > 1) {
-    chart.series.push_back({"no effect", {exam.at.front(), exam.at.back()}, {0, 0}, {}, {}, true});
-  }
+  if (exam.at.size() > 1)
+    chart.series.push_back(
+        {.name = "no effect", .x = {exam.at.front(), exam.at.back()}, .y = {0, 0}, .dashed = true});
   chart.above = {exam.pictures, exam.maps};
   return html::line_chart(chart);
 }
 
 std::string contributions_charts(const TargetReport& report) {
-  std::string body = concat("<p>", html::escape(report.examples.choice),
-                            ", by the models that did not see the exam. A frame above 0 raises the "
-                            "output, one below lowers it: integrated gradients from an exam whose "
-                            "frames are all the training part's mean; ",
-                            html::escape(report.examples.note), ".</p>\n");
-  if (!report.examples.maps.empty())
-    body += concat("<p>", html::escape(report.examples.maps), "</p>\n");
+  std::string body = html::paragraph(concat(
+      report.examples.choice,
+      ", by the models that did not see the exam. A frame above 0 raises the output, one below "
+      "lowers it: integrated gradients from an exam whose frames are all the training part's "
+      "mean; ",
+      report.examples.note, "."));
+  if (!report.examples.maps.empty()) body += html::paragraph(report.examples.maps);
   if (report.held_out.exams.empty()) body += report.picture_note;
   for (const FrameContributions& exam : report.examples.exams) body += one_exam(exam);
   return body;

@@ -17,16 +17,17 @@ std::string covariate_names(const TargetReport& report) {
 namespace {
 
 std::string covariates_section(const TargetReport& report) {
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (const CovariateFacts& one : report.covariates)
     rows.push_back({one.name, one.kind, concat(one.missing)});
   return html::table({"column", "taken as", "exams without a value"}, rows) +
-         paragraph(concat(report.frame_covariates ? "They are behind the features of every frame. "
-                                                  : "They are a linear term beside the head: what "
-                                                    "they add does not depend on the images. ",
-                          "Numbers are standardised by the training part of each fold, categories "
-                          "are its own; a value that is missing is the mean, and known to be "
-                          "missing where the training part lacks some, too."));
+         html::paragraph(
+             concat(report.frame_covariates ? "They are behind the features of every frame. "
+                                            : "They are a linear term beside the head: what "
+                                              "they add does not depend on the images. ",
+                    "Numbers are standardised by the training part of each fold, categories "
+                    "are its own; a value that is missing is the mean, and known to be "
+                    "missing where the training part lacks some, too."));
 }
 
 void add_covariates(Json& summary, const TargetReport& report) {

@@ -7,6 +7,7 @@
 #include "common/cli/progress.h"
 #include "common/numbers/quantile.h"
 #include "common/text/text.h"
+#include "train_temporal/metrics/curves.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/charts.h"
 
@@ -78,8 +79,8 @@ void add_band(Series& series, const TargetReport& report, const ModelResult& mod
 Series mean_curve(const std::string& name, const ModelResult& model, std::size_t of_class,
                   const CurveKind& kind) {
   const std::vector<double> mean = mean_values(model.folds, of_class, kind);
-  if (mean.empty()) return {name + " (undefined)", {}, {}, {}, {}};
-  return {name, unit_grid(), mean, {}, {}};
+  if (mean.empty()) return {name + " (undefined)"};
+  return {name, unit_grid(), mean};
 }
 
 Series banded_curve(const std::string& name, const TargetReport& report, std::size_t of_class,
@@ -105,7 +106,7 @@ std::vector<Series> ranking_series(const TargetReport& report, const CurveKind& 
     if (folds) {
       const OneVsRest all = one_vs_rest(pooled_exams(model), 1);
       const Curve curve = kind.curve_of(all.score, all.positive);
-      series.push_back({"pooled", curve.x, curve.y, {}, {}, true});
+      series.push_back({.name = "pooled", .x = curve.x, .y = curve.y, .dashed = true});
     }
     return series;
   }
@@ -127,32 +128,6 @@ std::string band_text(const TargetReport& report) {
 
 }  // namespace
 
-std::vector<double> roc_at(const Curve& curve, const std::vector<double>& grid) {
-  std::vector<double> y;
-  for (double x : grid) {
-    const auto above = std::ranges::upper_bound(curve.x, x) - curve.x.begin();
-    const auto i = static_cast<std::size_t>(above);  // the first point right of x
-    if (i == curve.x.size()) {
-      y.push_back(curve.y.back());
-      continue;
-    }
-    const double part = (x - curve.x[i - 1]) / (curve.x[i] - curve.x[i - 1]);
-    y.push_back(curve.y[i - 1] + part * (curve.y[i] - curve.y[i - 1]));
-  }
-  return y;
-}
-
-std::vector<double> precision_at(const Curve& curve, const std::vector<double>& grid) {
-  std::vector<double> y;
-  for (double recall : grid) {
-    // The first point with a threshold: recall 0 would else take the artificial one at (0, 1).
-    const auto found = std::lower_bound(curve.x.begin() + 1, curve.x.end(), recall - 1e-12);
-    const auto i = static_cast<std::size_t>(found - curve.x.begin());
-    y.push_back(curve.y[std::min(i, curve.y.size() - 1)]);
-  }
-  return y;
-}
-
 std::string roc_chart(const TargetReport& report) {
   return html::line_chart({"ROC" + band_text(report), "1 − specificity" + of_which_class(report),
                            "sensitivity", ranking_series(report, kRoc), true, true});
@@ -161,12 +136,12 @@ std::string roc_chart(const TargetReport& report) {
 std::string precision_recall_chart(const TargetReport& report) {
   Chart chart{"Precision and recall" + band_text(report), "recall" + of_which_class(report),
               "precision", ranking_series(report, kPrecisionRecall), true};
-  chart.no_diagonal = true;
   if (report.classes.size() == 2) {
     const std::vector<int> label = pooled_exams(report.models.front()).label;
     const double share = static_cast<double>(std::ranges::count(label, 1)) /
                          static_cast<double>(std::max<std::size_t>(label.size(), 1));
-    chart.series.push_back({"chance", {0.0, 1.0}, {share, share}, {}, {}, true});
+    chart.series.push_back(
+        {.name = "chance", .x = {0.0, 1.0}, .y = {share, share}, .dashed = true});
   }
   return html::line_chart(chart);
 }

@@ -33,7 +33,7 @@ std::string data_section(const TargetReport& report) {
                            labels_name(report), data.numbers) +
            frames_chart(report);
   }
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   std::vector<html::Bar> bars;
   for (std::size_t c = 0; c < data.exams_per_class.size(); ++c) {
     const auto& [name, exams] = data.exams_per_class[c];
@@ -50,7 +50,7 @@ std::string data_section(const TargetReport& report) {
 std::string split_section(const TargetReport& report) {
   const Metric metric = main_metric(report.scale);
   const bool nominal = report.scale == Scale::kNominal;
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (std::size_t f = 0; f < report.choices.size(); ++f) {
     const FoldChoice& choice = report.choices[f];
     const auto part = [](std::size_t exams, std::size_t patients) {
@@ -66,7 +66,7 @@ std::string split_section(const TargetReport& report) {
     const bool known = figure != nullptr && f < figure->per_fold.size();
     rows.back().push_back(known ? figure_text(figure->per_fold[f]) : "–");
   }
-  return paragraph(concat(
+  return html::paragraph(concat(
              "Parts are disjoint by patient (", report.split, "). ", words_of(report.scale).choices,
              " the validation part only; the held-out part is used once, for the figures above.")) +
          html::table({"repeat", "fold", "training: exams / patients", "validation", "held out",
@@ -76,8 +76,7 @@ std::string split_section(const TargetReport& report) {
 
 }  // namespace
 
-constexpr Section kDataSection = {
-    .heading = "Data", .applies = [](const TargetReport&) { return true; }, .body = data_section};
+constexpr Section kDataSection = {.heading = "Data", .body = data_section};
 constexpr Section kSplitsSection = {
     .heading = "Splits",
     .applies = [](const TargetReport& report) { return !report.choices.empty(); },

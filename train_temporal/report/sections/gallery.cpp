@@ -31,11 +31,12 @@ std::string gallery(const TargetReport& report) {
   table.add_numbers(held_out.output_name, std::move(outputs), 3);
   table.add_numbers("fold", std::move(folds), 0);
   for (std::size_t i = 0; i < held_out.exams.size(); ++i)
-    if (!held_out.exams[i].pictures.empty()) table.add_pictures(i, held_out.exams[i].pictures);
+    if (!held_out.exams[i].pictures.empty()) table.pictures[i] = held_out.exams[i].pictures;
   if (!report.picture_note.empty())
-    table.explain_missing_pictures("This page has no pictures of this exam.");
-  return paragraph(concat("Exams of all folds, each with the prediction of the models that did not "
-                          "see it, the largest errors first. A click on a name shows the exam.")) +
+    table.without_pictures = "This page has no pictures of this exam.";
+  return html::paragraph(
+             concat("Exams of all folds, each with the prediction of the models that did not "
+                    "see it, the largest errors first. A click on a name shows the exam.")) +
          report.picture_note + table.html(held_out.error_name);
 }
 

@@ -19,26 +19,21 @@ AurocParts auroc_parts_of(const ModelResult& model) {
   return figure->by_fold ? auroc_parts(model.folds) : auroc_parts(pooled_by_repeat(model.folds));
 }
 
-std::string p_text(const MetricValue& p) {
-  if (!p.defined()) return "–";
-  return p.value < 0.001 ? "< 0.001" : fixed(p.value, 3);
-}
-
 std::string delong_section(const TargetReport& report) {
   std::vector<std::string> header = {"model", "AUROC", "standard error"};
   const bool several = report.models.size() > 1;
   if (several) header.insert(header.end(), {concat(report.models.front().name, " − this"), "p"});
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (const ModelResult& model : report.models) {
     rows.push_back({model_label(model), interval_text(model.delong->estimate),
                     figure_text(model.delong->error)});
     if (!several) continue;
     const auto& ahead = model.delong_difference;
     rows.back().push_back(ahead ? difference_text(ahead->estimate) : "–");
-    rows.back().push_back(ahead ? p_text(ahead->p) : "–");
+    rows.back().push_back(ahead && ahead->p.defined() ? p_text(ahead->p.value) : "–");
   }
   return figures_table(header, rows) +
-         paragraph(
+         html::paragraph(
              "Variances and covariances are those of DeLong, DeLong and Clarke-Pearson (1988), "
              "with the exams of a patient as one cluster (Obuchowski 1997); intervals are normal "
              "ones, p is two-sided. They are here because they are usual: near 1, and of few "
@@ -52,12 +47,12 @@ std::string threshold_text(double threshold) {
 
 std::string points_section(const TargetReport& report) {
   if (report.operating_points.empty()) return {};
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (const OperatingFigure& figure : report.operating_points)
     rows.push_back({figure.title, interval_text(figure.estimate),
                     figure.threshold ? threshold_text(*figure.threshold) : "–"});
   return figures_table({"", concat("of ", report.models.front().name), "threshold"}, rows) +
-         paragraph(
+         html::paragraph(
              "Figures are of all folds together. Predictive values are those of sensitivity and "
              "specificity at the model's threshold where the share of ill is as stated. A "
              "sensitivity at a given specificity, or the other way round, is the highest that the "
@@ -76,14 +71,14 @@ std::string decision_chart(const TargetReport& report) {
   return html::line_chart({"Net benefit of treating by the model",
                            "probability from which one would treat",
                            "net benefit",
-                           {{report.models.front().name, curve.threshold, curve.model, {}, {}},
+                           {{report.models.front().name, curve.threshold, curve.model},
                             {"treat all", curve.threshold, curve.all, {}, {}, true},
                             {"treat none", curve.threshold, none, {}, {}, true}}});
 }
 
 std::string decision_section(const TargetReport& report) {
   return decision_chart(report) +
-         paragraph(
+         html::paragraph(
              concat("Net benefit is in true positives per exam of this cohort, each false positive "
                     "counted at the odds of the threshold (Vickers and Elkin 2006): a model is of "
                     "use at thresholds where it lies above both others. Exams of all folds "
@@ -159,9 +154,6 @@ bool is_binary_with_models(const TargetReport& report) {
   return !report.models.empty() && is_binary(report);
 }
 
-constexpr SectionFile kDecisionCurveDrawings[] = {{"decision_curve", decision_chart}};
-constexpr SectionFile kDecisionCurveTables[] = {{"decision_curve", decision_csv}};
-
 }  // namespace
 
 void add_delong(std::vector<ModelResult>& models, double level) {
@@ -193,7 +185,7 @@ constexpr Section kDeLongSection = {.heading = "AUROC by DeLong",
 constexpr Section kDecisionCurveSection = {.heading = "Decision curve",
                                            .applies = is_binary_with_models,
                                            .body = decision_section,
-                                           .drawings = kDecisionCurveDrawings,
-                                           .tables = kDecisionCurveTables};
+                                           .drawings = {{{"decision_curve", decision_chart}}},
+                                           .tables = {{{"decision_curve", decision_csv}}}};
 
 }  // namespace coldframe::temporal

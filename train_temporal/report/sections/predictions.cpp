@@ -16,7 +16,7 @@ bool has_classes(const TargetReport& report) {
 std::string classes_table(const TargetReport& report) {
   const ScoredExams all = pooled_exams(report.models.front());
   const auto counts = confusion_matrix(all);
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (std::size_t c = 0; c < report.classes.size(); ++c) {
     std::size_t truly = 0, decided = 0;
     for (std::size_t k = 0; k < counts.size(); ++k) {
@@ -42,13 +42,6 @@ std::string decisions_section(const TargetReport& report) {
   return body;
 }
 
-constexpr SectionFile kRankingDrawings[] = {{"roc", roc_chart},
-                                            {"precision_recall", precision_recall_chart}};
-constexpr SectionFile kDecisionDrawings[] = {{"confusion", confusion_chart},
-                                             {"scores", score_chart}};
-constexpr SectionFile kScatterDrawings[] = {{"predictions", scatter_chart}};
-constexpr SectionFile kCalibrationDrawings[] = {{"calibration", reliability_chart}};
-
 }  // namespace
 
 constexpr Section kScatterSection = {.heading = "Predictions",
@@ -58,7 +51,7 @@ constexpr Section kScatterSection = {.heading = "Predictions",
                                                   report.scale == Scale::kNumber;
                                          },
                                      .body = scatter_chart,
-                                     .drawings = kScatterDrawings};
+                                     .drawings = {{{"predictions", scatter_chart}}}};
 constexpr Section kRankingSection = {
     .heading = "ROC and precision–recall",
     .applies =
@@ -69,14 +62,15 @@ constexpr Section kRankingSection = {
         [](const TargetReport& report) {
           return roc_chart(report) + precision_recall_chart(report);
         },
-    .drawings = kRankingDrawings};
-constexpr Section kDecisionsSection = {.heading = "Decisions",
-                                       .applies = has_classes,
-                                       .body = decisions_section,
-                                       .drawings = kDecisionDrawings};
+    .drawings = {{{"roc", roc_chart}, {"precision_recall", precision_recall_chart}}}};
+constexpr Section kDecisionsSection = {
+    .heading = "Decisions",
+    .applies = has_classes,
+    .body = decisions_section,
+    .drawings = {{{"confusion", confusion_chart}, {"scores", score_chart}}}};
 constexpr Section kCalibrationSection = {.heading = "Calibration",
                                          .applies = has_classes,
                                          .body = reliability_chart,
-                                         .drawings = kCalibrationDrawings};
+                                         .drawings = {{{"calibration", reliability_chart}}}};
 
 }  // namespace coldframe::temporal

@@ -22,7 +22,7 @@ std::string about_relaxed(const TargetReport& report) {
 std::string result_section(const TargetReport& report) {
   const ModelResult& main = report.models.front();
   std::string body;
-  for (const std::string& line : verdict(report)) body += paragraph(line);
+  for (const std::string& line : verdict(report)) body += html::paragraph(line);
   const bool one_part = main.folds.size() == 1;
   const std::string level = fixed(100 * report.bootstrap.level, 0);
   std::vector<std::string> header = {"", concat(folds_text(main), " [", level, " % interval]")};
@@ -30,7 +30,7 @@ std::string result_section(const TargetReport& report) {
     header.push_back("SD over folds");
     header.push_back(concat("all folds together [", level, " % interval]"));
   }
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (const MetricSummary& summary : main.summary) {
     std::vector<std::string> row = {
         std::string(summary.metric->title),
@@ -43,24 +43,11 @@ std::string result_section(const TargetReport& report) {
     rows.push_back(std::move(row));
   }
   body += figures_table(header, rows);
-  body += paragraph(concat(
+  body += html::paragraph(concat(
       "Intervals are score intervals by the spread that leaving out each patient in turn shows. ",
       one_part ? "" : words_of(report.scale).about_ranks,
       words_of(report.scale).about_figures(report), about_relaxed(report)));
   return body;
-}
-
-std::vector<std::string> all_warnings(const TargetReport& report) {
-  std::vector<std::string> warnings = report.warnings;
-  for (std::string& warning : data_warnings(report)) warnings.push_back(std::move(warning));
-  return warnings;
-}
-
-std::string warnings_section(const TargetReport& report) {
-  std::string body = "<ul>\n";
-  for (const std::string& line : all_warnings(report))
-    body += "<li>" + html::escape(line) + "</li>\n";
-  return body + "</ul>\n";
 }
 
 std::string models_section(const TargetReport& report) {
@@ -68,7 +55,7 @@ std::string models_section(const TargetReport& report) {
   std::vector<std::string> header = {"model"};
   for (Metric metric : metrics) header.emplace_back(metric->title);
   header.push_back(concat(metrics.front()->title, " of ", report.models.front().name, " − this"));
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (const ModelResult& model : report.models) {
     std::vector<std::string> row = {model_label(model) + model.about};
     for (Metric metric : metrics) {
@@ -80,7 +67,7 @@ std::string models_section(const TargetReport& report) {
     rows.push_back(std::move(row));
   }
   return figures_table(header, rows) +
-         paragraph(concat(
+         html::paragraph(concat(
              "Differences are paired: both models on the same patients, each left out of both in "
              "turn. An interval that excludes 0 is a difference that chance among patients does "
              "not explain",
@@ -103,8 +90,6 @@ void add_model_figures(FigureTable& table, const TargetReport& report) {
   }
 }
 
-constexpr SectionFile kModelDrawings[] = {{"roc_of_models", model_roc_chart}};
-
 }  // namespace
 
 constexpr Section kResultSection = {
@@ -115,11 +100,11 @@ constexpr Section kResultSection = {
 constexpr Section kWarningsSection = {
     .heading = "Warnings",
     .applies = [](const TargetReport& report) { return !all_warnings(report).empty(); },
-    .body = warnings_section};
+    .body = [](const TargetReport& report) { return html::list(all_warnings(report)); }};
 constexpr Section kModelsSection = {
     .heading = "Models and controls",
     .applies = [](const TargetReport& report) { return report.models.size() > 1; },
     .body = models_section,
-    .drawings = kModelDrawings};
+    .drawings = {{{"roc_of_models", model_roc_chart}}}};
 
 }  // namespace coldframe::temporal

@@ -12,16 +12,16 @@ namespace coldframe::temporal {
 namespace {
 
 std::string shift_section(const TargetReport& report) {
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (const CohortShift& shift : report.shift) {
     rows.push_back({shift.trait, concat(shift.flagged, " of ", shift.judged),
                     shift.judged > 0 ? fixed(shift.median_rank, 3) : std::string("–")});
   }
   return html::table({"", "unlike the training data", "median rank"}, rows) +
-         paragraph(concat("Each exam is ranked by its distance from the training's among the exams "
-                          "that the training held out: of a cohort like it ",
-                          fixed(100 * report.shift_rate, 0),
-                          " % are unlike, and the median rank is 0.5."));
+         html::paragraph(concat(
+             "Each exam is ranked by its distance from the training's among the exams "
+             "that the training held out: of a cohort like it ",
+             fixed(100 * report.shift_rate, 0), " % are unlike, and the median rank is 0.5."));
 }
 
 void add_shift(Json& summary, const TargetReport& report) {
@@ -37,9 +37,7 @@ constexpr double kMebibyte = 1 << 20;
 void add_series(html::Chart& chart, const char* name, const MachineLoad& machine,
                 const std::vector<double>& values, double unit) {
   if (std::ranges::none_of(values, [](double value) { return std::isfinite(value); })) return;
-  html::Series series;
-  series.name = name;
-  series.x = machine.time_s;
+  html::Series series{name, machine.time_s};
   for (const double value : values) series.y.push_back(value / unit);
   chart.series.push_back(std::move(series));
 }
@@ -48,25 +46,18 @@ void add_series(html::Chart& chart, const char* name, const MachineLoad& machine
 std::string machine_charts(const TargetReport& report) {
   const MachineLoad& machine = report.machine;
   if (machine.time_s.empty()) return {};
-  html::Chart memory, load;
-  memory.title = "Memory while training";
-  memory.y_label = "MiB";
+  html::Chart memory{"Memory while training", "seconds", "MiB"};
+  html::Chart load{"Load while training", "seconds", "%"};
   add_series(memory, "of the process", machine, machine.resident_bytes, kMebibyte);
   add_series(memory, "of the GPU", machine, machine.gpu_bytes, kMebibyte);
-  load.title = "Load while training";
-  load.y_label = "%";
   add_series(load, "CPU, of one core", machine, machine.cpu_percent, 1);
   add_series(load, "GPU", machine, machine.gpu_percent, 1);
-  memory.x_label = load.x_label = "seconds";
   return html::line_chart(memory) + html::line_chart(load);
 }
 
 }  // namespace
 
-constexpr Section kTrainingSection = {
-    .heading = "Training",
-    .applies = [](const TargetReport& report) { return !report.curves.empty(); },
-    .body = loss_charts};
+constexpr Section kTrainingSection = {.heading = "Training", .body = loss_charts};
 constexpr Section kShiftSection = {
     .heading = "Shift against the training cohort",
     .applies = [](const TargetReport& report) { return !report.shift.empty(); },

@@ -15,14 +15,14 @@ std::string search_section(const TargetReport& report) {
   std::vector<std::string> header = {"repeat", "fold"};
   for (const auto& [option, value] : report.choices.front().setting.items())
     header.push_back(option);
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (const FoldChoice& choice : report.choices) {
     std::vector<std::string>& row = rows.emplace_back();
     row = {concat(choice.repeat), concat(choice.fold)};
     for (const auto& [option, value] : choice.setting.items())
       row.push_back(value.is_string() ? value.get<std::string>() : value.dump());
   }
-  return paragraph(
+  return html::paragraph(
              "Each fold took, by its validation part alone, this one of the settings that were "
              "tried (search.csv has all):") +
          html::table(header, rows);

@@ -3,6 +3,7 @@
 // sections.cpp.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,15 +14,15 @@
 
 namespace coldframe::temporal {
 
-// A file of its own: a drawing, as HTML, or a table, as CSV. Empty: there is none.
+// A file of its own: a drawing, as HTML, or a table, as CSV.
 struct SectionFile {
-  std::string_view name;  // without ending
-  std::string (*content)(const TargetReport&);
+  std::string_view name = {};  // without ending; empty: there is no file
+  std::string (*content)(const TargetReport&) = nullptr;
 };
 
 struct Section {
   std::string_view heading;
-  bool (*applies)(const TargetReport&);
+  bool (*applies)(const TargetReport&) = nullptr;      // null: always
   std::string (*body)(const TargetReport&) = nullptr;  // of the page
   // In place of both: several sections. `of`: what headings add to tell targets apart.
   void (*page)(html::Page&, const TargetReport&, const std::string& of) = nullptr;
@@ -29,7 +30,9 @@ struct Section {
   void (*json)(Json& summary, const TargetReport&) = nullptr;
   std::string (*text)(const TargetReport&) = nullptr;  // lines of the terminal
   void (*figures)(FigureTable&, const TargetReport&) = nullptr;
-  std::span<const SectionFile> drawings = {}, tables = {};
+  std::array<SectionFile, 2> drawings = {}, tables = {};  // as many as there are
+
+  bool is_of(const TargetReport& report) const { return applies == nullptr || applies(report); }
 };
 
 // Sections that stand together: those of each target, or those of the whole run, which the first
@@ -45,7 +48,7 @@ template <class Take>
 void for_sections(const TargetReport& report, const Take& take) {
   for (const SectionBlock& block : section_blocks())
     for (const Section* section : block.sections)
-      if (section->applies(report)) take(*section);
+      if (section->is_of(report)) take(*section);
 }
 
 }  // namespace coldframe::temporal

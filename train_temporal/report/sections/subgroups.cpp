@@ -1,6 +1,5 @@
 // The main model's figures on the exams of each value of a column.
 #include <algorithm>
-#include <set>
 
 #include "common/text/printable.h"
 #include "common/text/table.h"
@@ -10,75 +9,6 @@
 
 namespace coldframe::temporal {
 namespace {
-
-// The folds' exams of which `takes` is true of the number of their value; folds without any are
-// left out.
-template <class Takes>
-std::vector<FoldScores> exams_where(const TargetReport& report, const SubgroupColumn& column,
-                                    const Takes& takes) {
-  std::vector<FoldScores> result;
-  const std::vector<FoldScores>& folds = report.models.front().folds;
-  for (std::size_t f = 0; f < folds.size(); ++f) {
-    std::vector<std::size_t> rows;
-    for (std::size_t i = 0; i < folds[f].exams.size(); ++i)
-      if (takes(column.value_of[folds[f].exams.frame[i].exam])) rows.push_back(i);
-    if (rows.empty()) continue;
-    FoldScores& fold = result.emplace_back();
-    fold.repeat = folds[f].repeat;
-    fold.fold = folds[f].fold;
-    fold.exams = exams_at(folds[f].exams, rows);
-    for (std::size_t i : rows) fold.patient.push_back(folds[f].patient[i]);
-  }
-  return result;
-}
-
-void count_group(Subgroup& group, const std::vector<FoldScores>& folds, std::size_t classes) {
-  const FoldScores all = pooled_by_repeat(folds).front();
-  group.exams = all.exams.size();
-  group.patients = std::set<std::size_t>(all.patient.begin(), all.patient.end()).size();
-  group.exams_per_class.assign(classes, 0);
-  if (classes == 0) return;
-  for (int label : all.exams.label) ++group.exams_per_class[static_cast<std::size_t>(label)];
-}
-
-// Both from the same: means over folds, or all folds together.
-Estimate difference_between(const MetricSummary& a, const MetricSummary& b, std::size_t shared) {
-  Estimate result = a.by_fold && b.by_fold
-                        ? unpaired_difference(a.mean_over_folds, b.mean_over_folds)
-                        : unpaired_difference(a.pooled, b.pooled);
-  if (shared == 0 || !result.value.defined()) return result;
-  result = {result.value, {}, {}};
-  result.low = result.high = MetricValue::none(
-      concat(plural(shared, "patient"), shared == 1 ? " has" : " have", " exams in both"));
-  return result;
-}
-
-std::size_t patients_in_both(const std::vector<FoldScores>& a, const std::vector<FoldScores>& b) {
-  std::set<std::size_t> of_a, both;
-  for (const FoldScores& fold : a) of_a.insert(fold.patient.begin(), fold.patient.end());
-  for (const FoldScores& fold : b)
-    for (std::size_t patient : fold.patient)
-      if (of_a.contains(patient)) both.insert(patient);
-  return both.size();
-}
-
-Subgroup evaluate_group(const TargetReport& report, const SubgroupColumn& column,
-                        std::size_t value) {
-  Subgroup group;
-  group.value = column.values[value];
-  const auto own = exams_where(report, column, [&](std::size_t v) { return v == value; });
-  const auto others = exams_where(
-      report, column, [&](std::size_t v) { return v != value && v < column.values.size(); });
-  if (own.empty()) return group;  // its exams train in every fold
-  count_group(group, own, report.classes.size());
-  group.summary = summarize(leave_out_patients(own, report.bootstrap.level));
-  if (others.empty()) return group;
-  const auto rest = summarize(leave_out_patients(others, report.bootstrap.level));
-  const std::size_t shared = patients_in_both(own, others);
-  for (std::size_t m = 0; m < rest.size(); ++m)
-    group.minus_others.push_back(difference_between(group.summary[m], rest[m], shared));
-  return group;
-}
 
 const MetricSummary* main_figure(const TargetReport& report, const Subgroup& group) {
   const auto found =
@@ -96,7 +26,7 @@ std::string counts_table(const TargetReport& report, const SubgroupColumn& colum
   std::vector<std::string> header = {column.column, rows_name(report), "patients"};
   header.insert(header.end(), report.classes.begin(), report.classes.end());
   header.push_back(concat(main_metric(report.scale)->title, " − that of the others"));
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (const Subgroup& group : column.groups) {
     rows.push_back({group.value, concat(group.exams), concat(group.patients)});
     for (std::size_t of_class : group.exams_per_class) rows.back().push_back(concat(of_class));
@@ -109,7 +39,7 @@ std::string counts_table(const TargetReport& report, const SubgroupColumn& colum
 std::string figures_by_value(const TargetReport& report, const SubgroupColumn& column) {
   std::vector<std::string> header = {""};
   for (const Subgroup& group : column.groups) header.push_back(group.value);
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   const std::vector<MetricSummary>& all = report.models.front().summary;
   for (std::size_t m = 0; m < all.size(); ++m) {
     rows.push_back({std::string(all[m].metric->title)});
@@ -137,11 +67,11 @@ std::string small_groups(const TargetReport& report, const SubgroupColumn& colum
 std::string subgroup_section(const TargetReport& report, const SubgroupColumn& column) {
   std::string body = counts_table(report, column) + figures_by_value(report, column);
   if (const std::string small = small_groups(report, column); !small.empty())
-    body += paragraph(small);
+    body += html::paragraph(small);
   if (column.without_value > 0)
-    body += paragraph(concat(column.without_value, " ", rows_name(report), " without a value of '",
-                             column.column, "' are in no group."));
-  return body + paragraph(concat(
+    body += html::paragraph(concat(column.without_value, " ", rows_name(report),
+                                   " without a value of '", column.column, "' are in no group."));
+  return body + html::paragraph(concat(
                     "Figures of ", report.models.front().name,
                     ", with intervals by patient. Differences are between patients, not paired: "
                     "where nothing differs, 1 in 20 of their intervals excludes 0 all the same. "
@@ -149,17 +79,9 @@ std::string subgroup_section(const TargetReport& report, const SubgroupColumn& c
 }
 
 void evaluate_subgroups(TargetReport& report) {
-  const std::vector<FoldScores>& folds = report.models.front().folds;
-  for (SubgroupColumn& column : report.subgroups) {
-    for (std::size_t v = 0; v < column.values.size(); ++v)
-      column.groups.push_back(evaluate_group(report, column, v));
-    for (const FoldScores& fold : folds)
-      if (fold.repeat == folds.front().repeat)
-        column.without_value += static_cast<std::size_t>(
-            std::ranges::count_if(fold.exams.frame, [&](const FrameOfExam& row) {
-              return column.value_of[row.exam] == column.values.size();
-            }));
-  }
+  for (SubgroupColumn& column : report.subgroups)
+    evaluate_groups(column, report.models.front().folds, report.classes.size(),
+                    report.bootstrap.level);
 }
 
 void add_subgroups(html::Page& page, const TargetReport& report, const std::string& of) {

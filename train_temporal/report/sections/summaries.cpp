@@ -46,13 +46,13 @@ std::string families_table(const TargetReport& report) {
   std::string body;
   for (const ModelResult& model : report.models) {
     if (model.families.empty()) continue;
-    std::vector<std::vector<std::string>> rows;
+    html::Rows rows;
     for (std::size_t f = 0; f < model.families.size(); ++f)
       rows.push_back({concat(model.folds[f].repeat), concat(model.folds[f].fold),
                       join(model.families[f], ", ")});
-    if (const std::string taken = taken_text(model); !taken.empty()) body += paragraph(taken);
-    body += paragraph(concat("Each fold chose, for ", model_label(model),
-                             ", what to take of every feature over the frames:")) +
+    if (const std::string taken = taken_text(model); !taken.empty()) body += html::paragraph(taken);
+    body += html::paragraph(concat("Each fold chose, for ", model_label(model),
+                                   ", what to take of every feature over the frames:")) +
             html::table({"repeat", "fold", "of every feature"}, rows);
   }
   return body;

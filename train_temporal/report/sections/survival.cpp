@@ -2,86 +2,15 @@
 // each horizon.
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "common/text/table.h"
 #include "common/text/text.h"
-#include "train_temporal/metrics/survival/survival_metrics.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/charts.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {
-
-constexpr std::size_t kRiskGroups = 3, kMostCalibrationGroups = 5, kExamsPerGroup = 10;
-constexpr std::size_t kLeastDivided = 9;  // exams of a held-out part
-constexpr const char* kRiskNames[kRiskGroups] = {"lowest third of risk", "middle third",
-                                                 "highest third"};
-
-HorizonFigures figures_at(const TargetReport& report, std::size_t horizon) {
-  const Metric metrics[] = {metric_named("time_auroc"), metric_named("integrated_brier")};
-  std::vector<FoldScores> folds = report.models.front().folds;
-  for (FoldScores& fold : folds) fold.exams = at_horizon(fold.exams, horizon);
-  const auto summaries = summarize(leave_out_patients(folds, report.bootstrap.level, metrics));
-  const ScoredExams all = pooled_by_repeat(folds).front().exams;
-  const std::size_t groups =
-      std::clamp<std::size_t>(all.size() / kExamsPerGroup, 1, kMostCalibrationGroups);
-  return {all.horizons.front(), summaries[0], summaries[1],
-          calibration_at(outcomes_of(all), survival_of(all), all.horizons.front(), groups,
-                         report.bootstrap.level)};
-}
-
-std::vector<FoldScores> first_repeat(const TargetReport& report) {
-  std::vector<FoldScores> folds = report.models.front().folds;
-  std::erase_if(folds, [&, first = folds.front().repeat](const FoldScores& fold) {
-    return fold.repeat != first || fold.exams.size() == 0;
-  });
-  return folds;
-}
-
-// The third of each exam, in the order of the folds: risks of one fold come from one model. All are
-// of the first where a fold has too few of them, or too few different ones.
-std::vector<std::size_t> thirds_of(const std::vector<FoldScores>& folds, const TargetReport& report,
-                                   std::string& undivided) {
-  std::vector<std::size_t> all;
-  for (const FoldScores& fold : folds) {
-    const auto groups = groups_by(risks_of(fold.exams), kRiskGroups);
-    const std::set<std::size_t> found(groups.begin(), groups.end());
-    if (fold.exams.size() < kLeastDivided)
-      undivided = concat("a held-out part has fewer than ", kLeastDivided, " ", rows_name(report));
-    else if (found.size() < kRiskGroups)
-      undivided = concat("too many ", rows_name(report), " of a held-out part have one risk");
-    all.insert(all.end(), groups.begin(), groups.end());
-  }
-  if (!undivided.empty()) std::ranges::fill(all, 0);
-  return all;
-}
-
-void divide_by_risk(SurvivalFigures& figures, const TargetReport& report) {
-  const std::vector<FoldScores> folds = first_repeat(report);
-  if (folds.empty()) return;
-  const std::vector<std::size_t> group_of = thirds_of(folds, report, figures.undivided);
-  const ScoredExams exams = pooled_by_repeat(folds).front().exams;
-  for (std::size_t g = 0; g < kRiskGroups; ++g) {
-    std::vector<std::size_t> own;
-    for (std::size_t i = 0; i < group_of.size(); ++i)
-      if (group_of[i] == g) own.push_back(i);
-    if (own.empty()) continue;
-    const ScoredExams one = exams_at(exams, own);
-    figures.groups.push_back({figures.undivided.empty() ? kRiskNames[g] : "all", own.size(),
-                              static_cast<std::size_t>(std::ranges::count(one.label, 1)),
-                              survival_curve(outcomes_of(one), report.bootstrap.level)});
-  }
-  std::set<std::size_t> patients;
-  for (const FoldScores& fold : folds) patients.insert(fold.patient.begin(), fold.patient.end());
-  figures.untested = figures.undivided;
-  if (patients.size() < group_of.size())
-    figures.untested = concat(rows_name(report), " of a patient are not independent");
-  if (figures.untested.empty()) figures.test = log_rank(outcomes_of(exams), group_of, kRiskGroups);
-  if (figures.untested.empty() && figures.test.freedom == 0)
-    figures.untested = "no event while several groups are followed";
-}
 
 // The corners of a step function.
 html::Series steps_of(const RiskGroup& group) {
@@ -99,15 +28,11 @@ html::Series steps_of(const RiskGroup& group) {
   return series;
 }
 
-std::string p_text(double p) {
-  return p < 0.001 ? "< 0.001" : "= " + fixed(p, 3);
-}
-
 std::string log_rank_text(const SurvivalFigures& figures) {
   const LogRank& test = figures.test;
   if (!figures.untested.empty()) return concat("no log-rank test: ", figures.untested);
   return concat("log-rank test: χ² = ", fixed(test.statistic, 2), " with ", test.freedom,
-                " degrees of freedom, p ", p_text(test.p));
+                " degrees of freedom, p ", test.p < 0.001 ? "" : "= ", p_text(test.p));
 }
 
 std::string share_text(const ShareAt& share) {
@@ -148,23 +73,18 @@ std::string repeats_text(const TargetReport& report) {
 std::string survival_chart(const TargetReport& report) {
   html::Chart chart{concat("Without '", report.event, "', by risk [",
                            fixed(100 * report.bootstrap.level, 0), " %]"),
-                    report.target,
-                    "share without an event",
-                    {}};
+                    report.target, "share without an event"};
   for (const RiskGroup& group : report.survival.groups) chart.series.push_back(steps_of(group));
   return line_chart(chart);
 }
 
 std::string survival_calibration_chart(const TargetReport& report) {
-  html::Chart chart{"Calibration at horizons",
-                    "predicted probability of no event",
-                    "observed share without an event",
-                    {},
-                    true,
-                    true};
+  html::Chart chart{"Calibration at horizons", "predicted probability of no event",
+                    "observed share without an event"};
+  chart.unit_square = chart.diagonal = true;
   for (const HorizonFigures& at : report.survival.horizons) {
     if (chart.series.size() == kMostLines) break;
-    html::Series series{exact(at.horizon), {}, {}, {}, {}};
+    html::Series series{exact(at.horizon)};
     for (const SurvivalGroup& group : at.groups) {
       if (std::isnan(group.observed.value)) continue;
       series.x.push_back(group.predicted);
@@ -182,14 +102,14 @@ std::string groups_section(const TargetReport& report) {
   std::vector<std::string> header = {"", rows_name(report), "events"};
   for (const HorizonFigures& at : figures.horizons)
     header.push_back(concat("without an event at ", exact(at.horizon)));
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (const RiskGroup& group : figures.groups) {
     rows.push_back({group.name, concat(group.exams), concat(group.events)});
     for (const HorizonFigures& at : figures.horizons)
       rows.back().push_back(survival_text(group.curve, at.horizon));
   }
   return survival_chart(report) + html::table(header, rows) +
-         paragraph(
+         html::paragraph(
              concat("Kaplan and Meier's estimate, with intervals by Greenwood's variance, which "
                     "takes the ",
                     rows_name(report), " of a patient as independent; ", log_rank_text(figures),
@@ -199,7 +119,7 @@ std::string groups_section(const TargetReport& report) {
 }
 
 std::string horizons_section(const TargetReport& report) {
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (const HorizonFigures& at : report.survival.horizons)
     rows.push_back({exact(at.horizon),
                     interval_text(at.auroc.primary()) + pooled_mark(report, at.auroc),
@@ -216,7 +136,7 @@ std::string horizons_section(const TargetReport& report) {
          html::table(
              {report.target, rows_name(report), "events", "predicted without an event", "observed"},
              rows) +
-         paragraph(concat(
+         html::paragraph(concat(
              "Who is censored before a horizon counts through the others, weighted by the inverse "
              "of the share that is still followed. Observed shares are Kaplan and Meier's, of "
              "groups of about equal size by the prediction; their intervals take the ",
@@ -227,15 +147,8 @@ std::string horizons_section(const TargetReport& report) {
 }
 
 void evaluate_survival(TargetReport& report) {
-  const std::vector<FoldScores>& folds = report.models.front().folds;
-  if (folds.empty()) return;
-  const bool finite = std::ranges::all_of(folds, [](const FoldScores& fold) {
-    return std::ranges::all_of(fold.exams.predicted, [](double p) { return std::isfinite(p); });
-  });
-  if (!finite) return;
-  for (std::size_t h = 0; h < folds.front().exams.horizons.size(); ++h)
-    report.survival.horizons.push_back(figures_at(report, h));
-  divide_by_risk(report.survival, report);
+  report.survival =
+      survival_figures(report.models.front().folds, report.bootstrap.level, rows_name(report));
 }
 
 void add_survival(Json& summary, const TargetReport& report) {
@@ -306,9 +219,6 @@ bool is_of_times(const TargetReport& report) {
   return report.scale == Scale::kTime && !report.models.empty();
 }
 
-constexpr SectionFile kSurvivalDrawings[] = {{"survival", survival_chart}};
-constexpr SectionFile kHorizonDrawings[] = {{"calibration", survival_calibration_chart}};
-
 }  // namespace
 
 constexpr Section kSurvivalByRiskSection = {.heading = "Survival by predicted risk",
@@ -318,10 +228,11 @@ constexpr Section kSurvivalByRiskSection = {.heading = "Survival by predicted ri
                                             .json = add_survival,
                                             .text = survival_summary,
                                             .figures = add_survival_figures,
-                                            .drawings = kSurvivalDrawings};
-constexpr Section kSurvivalAtHorizonsSection = {.heading = "At horizons",
-                                                .applies = is_of_times,
-                                                .body = horizons_section,
-                                                .drawings = kHorizonDrawings};
+                                            .drawings = {{{"survival", survival_chart}}}};
+constexpr Section kSurvivalAtHorizonsSection = {
+    .heading = "At horizons",
+    .applies = is_of_times,
+    .body = horizons_section,
+    .drawings = {{{"calibration", survival_calibration_chart}}}};
 
 }  // namespace coldframe::temporal

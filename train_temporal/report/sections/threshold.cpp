@@ -1,7 +1,7 @@
 // Sensitivity, specificity and predictive values at any threshold.
 #include <cmath>
 
-#include "common/charts/page_data.h"
+#include "common/charts/data_table.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/charts.h"
@@ -58,7 +58,7 @@ std::string threshold_section(const TargetReport& report) {
     scores.push_back(all.score(i, 1));
     labels.push_back(all.label[i]);
   }
-  std::vector<std::vector<std::string>> rows;
+  html::Rows rows;
   for (int tenth = 1; tenth < 10; ++tenth) rows.push_back(row_at(tenth / 10.0, scores, labels));
   const std::string table =
       html::table({"threshold", "sensitivity", "specificity", "PPV", "NPV", "true positive",
@@ -68,7 +68,7 @@ std::string threshold_section(const TargetReport& report) {
                      {"positive", html::packed<std::uint8_t>(labels)},
                      {"threshold", std::round(1000 * beginning.threshold) / 1000},
                      {"classes", report.classes}};
-  return paragraph(concat(
+  return html::paragraph(concat(
              report.applied_threshold ? "The " : "Held-out ", rows_name(report),
              report.applied_threshold ? "" : " of all folds",
              " at one threshold for all. It begins at ", fixed(beginning.threshold, 3),

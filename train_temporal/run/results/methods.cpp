@@ -1,4 +1,4 @@
-#include "train_temporal/report/methods.h"
+#include "train_temporal/run/results/methods.h"
 
 #include <algorithm>
 

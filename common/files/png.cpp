@@ -1,4 +1,4 @@
-#include "common/charts/files/png_picture.h"
+#include "common/files/png.h"
 
 #include <zlib.h>
 
@@ -6,7 +6,7 @@
 
 #include "common/text/text.h"
 
-namespace coldframe::html {
+namespace coldframe {
 namespace {
 
 std::string big_endian(std::uint64_t value) {
@@ -51,4 +51,4 @@ std::string png_picture(std::span<const std::uint8_t> rgb, std::size_t width) {
                 chunk("IEND", ""));
 }
 
-}  // namespace coldframe::html
+}  // namespace coldframe
