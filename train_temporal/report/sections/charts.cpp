@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 
@@ -196,7 +197,7 @@ std::string scatter_chart(const TargetReport& report) {
 
 std::string frames_chart(const TargetReport& report) {
   const auto& frames = report.data.frames_per_exam;
-  if (frames.empty()) return {};
+  if (std::ranges::adjacent_find(frames, std::not_equal_to{}) == frames.end()) return {};
   return html::histogram("Exams by number of frames", "frames", "exams",
                          {frames.begin(), frames.end()});
 }
