@@ -1,5 +1,6 @@
 #include "extract/frames/clip/picture.h"
 
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <new>
@@ -43,14 +44,18 @@ SwsPointer make_scaler(const AVFrame& picture) {
   throw DataError(concat("its pixel format, number ", picture.format, ", is not read"));
 }
 
-// What the stream's display matrix states (ISO/IEC 14496-12, section 6.2.2): column x and row y of
-// the stored picture are shown at column xx·x + yx·y and row xy·x + yy·y, moved into view.
-int orientation_of(const AVStream& stream) {
+int stated_orientation(const AVStream& stream) {
   std::size_t size = 0;
   const std::uint8_t* bytes = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
-  std::int32_t matrix[9] = {};
+  std::array<std::int32_t, 9> matrix{};
   if (bytes == nullptr || size < sizeof(matrix)) return 1;
-  std::memcpy(matrix, bytes, sizeof(matrix));
+  std::memcpy(matrix.data(), bytes, sizeof(matrix));
+  return orientation_of(matrix);
+}
+
+}  // namespace
+
+int orientation_of(std::span<const std::int32_t, 9> matrix) {
   const int xx = sign(matrix[0]), yx = sign(matrix[3]), xy = sign(matrix[1]), yy = sign(matrix[4]);
   const bool straight = xx && yy && !yx && !xy, crossed = !xx && !yy && yx && xy;
   if (!xx && !yx && !xy && !yy) return 1;  // some writers leave it empty
@@ -61,9 +66,7 @@ int orientation_of(const AVStream& stream) {
   return crossed ? mirrored + 4 : mirrored;
 }
 
-}  // namespace
-
-ClipConverter::ClipConverter(const AVStream& stream) : orientation_(orientation_of(stream)) {}
+ClipConverter::ClipConverter(const AVStream& stream) : orientation_(stated_orientation(stream)) {}
 
 void ClipConverter::prepare(const AVFrame& picture) {
   const Colours colours{picture.width,      picture.height,      picture.format,

@@ -1,15 +1,21 @@
 // Converts a decoder's pictures to RGB, the right way up.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "extract/frames/clip/ffmpeg.h"
 #include "extract/frames/frame.h"
 
 namespace coldframe::frames {
 
+// What a display matrix states (ISO/IEC 14496-12, section 6.2.2), as upright() takes it: column x
+// and row y of the stored picture are shown at column m[0]·x + m[3]·y and row m[1]·x + m[4]·y,
+// moved into view. DataError, without the file's name, for angles that are no multiple of 90°.
+int orientation_of(std::span<const std::int32_t, 9> matrix);
+
 class ClipConverter {
  public:
-  // DataError, without the file's name, for pictures that are to be shown at an angle that is no
-  // multiple of 90°.
   explicit ClipConverter(const AVStream& stream);
 
   // Colours by the matrix and range that the stream states, BT.601 and the pixel format's range

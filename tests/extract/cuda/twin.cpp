@@ -1,4 +1,4 @@
-#include "tests/tests/extract/cuda/twin.h"
+#include "tests/extract/cuda/twin.h"
 
 #include <algorithm>
 

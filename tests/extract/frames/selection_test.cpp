@@ -6,6 +6,7 @@
 #include "common/cli/error.h"
 #include "extract/frames/clip/picture.h"
 #include "extract/frames/clip/times.h"
+#include "extract/frames/image/orientation.h"
 #include "extract/frames/source.h"
 #include "tests/support/temporary_folder.h"
 
@@ -126,20 +127,20 @@ TEST(ClipTimes, OfTheLastFramesContinueAConstantInterval) {
   EXPECT_TRUE(std::isnan(varying[3]));
 }
 
-TEST(Turned, MovesEveryPixelAsTheMatrixSays) {
+TEST(Orientation, MovesEveryPixelAsTheMatrixSays) {
   const Image image{3, 1, {1, 1, 1, 2, 2, 2, 3, 3, 3}};
   struct Case {
-    Turn turn;
+    std::array<std::int32_t, 9> matrix;
     int width;
     std::string pixels;
   };
   const Case cases[] = {
-      {{1, 0, 0, 1}, 3, "123"},  {{-1, 0, 0, -1}, 3, "321"}, {{-1, 0, 0, 1}, 3, "321"},
-      {{1, 0, 0, -1}, 3, "123"}, {{0, -1, 1, 0}, 1, "123"},  // a quarter turn clockwise
-      {{0, 1, -1, 0}, 1, "321"},
+      {{1, 0, 0, 0, 1}, 3, "123"},  {{-1, 0, 0, 0, -1}, 3, "321"}, {{-1, 0, 0, 0, 1}, 3, "321"},
+      {{1, 0, 0, 0, -1}, 3, "123"}, {{0, 1, 0, -1, 0}, 1, "123"},  // a quarter turn clockwise
+      {{0, -1, 0, 1, 0}, 1, "321"}, {{0, 1, 0, 1, 0}, 1, "123"},   {{0, -1, 0, -1, 0}, 1, "321"},
   };
-  for (const auto& [turn, width, pixels] : cases) {
-    const Image shown = turned(image, turn);
+  for (const auto& [matrix, width, pixels] : cases) {
+    const Image shown = upright(image, orientation_of(matrix));
     EXPECT_EQ(shown.width, width);
     EXPECT_EQ(shown.width * shown.height, 3);
     for (std::size_t i = 0; i < 9; ++i) EXPECT_EQ(shown.rgb[i], pixels[i / 3] - '0');
