@@ -40,11 +40,6 @@ struct ParallelScaling {
   LayerScale scale{nullptr};
 };
 
-// A block has so many parts, each of which training keeps or computes again by itself.
-inline std::size_t parts_of(BlockKind kind) {
-  return kind == BlockKind::kParallelScaling ? 1 : 2;
-}
-
 // One transformer block. BlockKind::kPreNorm: x + ls1(attn(norm1(x))), then x + ls2(mlp(norm2(x)));
 // kPostNorm, as timm's ResPostBlock and EvaBlockPostNorm: x + norm1(attn(x)), then x +
 // norm2(mlp(x)); kParallelThings: several attentions at once, then several perceptrons, x + Σ
@@ -52,7 +47,8 @@ inline std::size_t parts_of(BlockKind kind) {
 struct BlockImpl : torch::nn::Module {
   BlockImpl(const Scope& scope, const Architecture& architecture, std::int64_t number);
 
-  std::size_t parts() const { return parts_of(kind); }
+  // What each part adds to the tokens has a dropout of its own.
+  std::size_t parts() const { return kind == BlockKind::kParallelScaling ? 1 : 2; }
 
   // [B, tokens, width] -> the same
   template <class Ops>

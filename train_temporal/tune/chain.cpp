@@ -18,12 +18,8 @@ Chain::Chain(vit::VisionTransformer model, vit::FeatureOptions features, std::in
       drop_path_(drop_path) {
   const auto layers = vit::layers_of(features_, model_->architecture);
   if (cut == 0) steps_.push_back({Kind::kEmbed});
-  for (std::int64_t block = cut; block < layers.back(); ++block) {
-    for (std::size_t part = 0; part < model_->block(block).parts(); ++part)
-      steps_.push_back(
-          {Kind::kPart, block, part,
-           part == 0 && std::find(layers.begin(), layers.end(), block) != layers.end()});
-  }
+  for (std::int64_t block = cut; block < layers.back(); ++block)
+    steps_.push_back({Kind::kBlock, block, std::ranges::find(layers, block) != layers.end()});
   steps_.push_back({Kind::kHead});
   find_trained();
 }
@@ -73,18 +69,19 @@ Values Chain::pooled(Operations& ops, const Values& input) const {
 }
 
 // What a part adds, [n, tokens, D], with dropout of its values, and for some frames 0 in its place.
-torch::Tensor Chain::dropped(const torch::Tensor& added, const Step& step, const Pass& pass) const {
+torch::Tensor Chain::dropped(const torch::Tensor& added, std::int64_t block, std::size_t part,
+                             const Pass& pass) const {
   using temporal::RandomPurpose;
   torch::Tensor x = added;
   if (pass.dropout->active())
-    x = redrawn_dropout(x, *pass.dropout,
-                        in_block(RandomPurpose::kTokenDropout, step.block, step.part), pass.keys);
+    x = redrawn_dropout(x, *pass.dropout, in_block(RandomPurpose::kTokenDropout, block, part),
+                        pass.keys);
   const auto blocks =
       static_cast<double>(std::max<std::int64_t>(model_->architecture.depth - 1, 1));
-  const temporal::Dropout path = pass.dropout->of(drop_path_ * double(step.block) / blocks);
+  const temporal::Dropout path = pass.dropout->of(drop_path_ * double(block) / blocks);
   if (!path.active()) return x;
-  const torch::Tensor factors = path.mask(in_block(RandomPurpose::kDropPath, step.block, step.part),
-                                          pass.keys, 1, x.device());
+  const torch::Tensor factors =
+      path.mask(in_block(RandomPurpose::kDropPath, block, part), pass.keys, 1, x.device());
   return x * factors.unsqueeze(2).to(x.scalar_type());
 }
 
@@ -101,9 +98,15 @@ Values Chain::forward(std::size_t index, const Values& input, const Pass& pass, 
   Values output = step.tap || step.kind == Kind::kHead ? pooled(ops, input) : input;
   if (step.kind == Kind::kHead)
     return {vit::behind(ops, model_->projection, output[1]).to(torch::kFloat32)};
-  if (pass.dropout) ops.dropout = [&](const torch::Tensor& x) { return dropped(x, step, pass); };
+  const vit::BlockImpl& block = model_->block(step.block);
   const vit::Rotation rotation = model_->rotation(step.block, input[0].device());
-  output[0] = model_->block(step.block).forward_part(ops, step.part, input[0], rotation);
+  for (std::size_t part = 0; part < block.parts(); ++part) {
+    if (pass.dropout)
+      ops.dropout = [&, part](const torch::Tensor& x) {
+        return dropped(x, step.block, part, pass);
+      };
+    output[0] = block.forward_part(ops, part, output[0], rotation);
+  }
   return output;
 }
 

@@ -1,5 +1,5 @@
 // The end of a ViT as a chain of steps, each of which may run with a graph, without one, or again:
-// the patch embedding where the cut holds pixels, the parts of each block, and norm and pooling.
+// the patch embedding where the cut holds pixels, each block, and norm and pooling.
 #pragma once
 
 #include <cstdint>
@@ -43,16 +43,16 @@ class Chain {
                  Keep keep = Keep::kWhole) const;
 
  private:
-  enum class Kind { kEmbed, kPart, kHead };
+  enum class Kind { kEmbed, kBlock, kHead };
   struct Step {
     Kind kind;
     std::int64_t block = 0;
-    std::size_t part = 0;
     bool tap = false;  // what enters the block is one of the layers
   };
   using Operations = Recomputing<RecordedOperations>;
   torch::Tensor embed(Operations& ops, const torch::Tensor& rows) const;
-  torch::Tensor dropped(const torch::Tensor& added, const Step& step, const Pass& pass) const;
+  torch::Tensor dropped(const torch::Tensor& added, std::int64_t block, std::size_t part,
+                        const Pass& pass) const;
   Values pooled(Operations& ops, const Values& input) const;
   static bool uses(const Step& step, const std::string& parameter);
   void find_trained();

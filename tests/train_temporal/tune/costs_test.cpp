@@ -123,13 +123,13 @@ double kept(const ChunkCost& cost, Keep keep) {
 constexpr Model kWholeModels[] = {{"vit_small_patch16_224", 224, 12, 12, 0, 0, 8},
                                   {"vit_base_patch16_224", 224, 12, 12, 0, 0, 8}};
 
-// Of 15 token-widths that a block of a ViT-S keeps, 9 are dear to compute, and 2 without qkv and
-// fc1.
+// Beside its output a block of a ViT-S keeps 15 token-widths, of which 9 are dear to compute, and 1
+// without qkv, proj and fc1.
 TEST(Costs, GraphsKeepWhatIsDear) {
   const ChunkCost cost = chunk_cost(shape_of(kWholeModels[0], false), 16);
   const double whole = kept(cost, Keep::kWhole);
   EXPECT_LE(kept(cost, Keep::kCheap), 0.64 * whole);
-  EXPECT_LE(kept(cost, Keep::kLean), 0.24 * whole);
+  EXPECT_LE(kept(cost, Keep::kLean), 0.14 * whole);
   for (const StepCost& step : cost.chain) {
     EXPECT_LE(step.graph(Keep::kCheap).backward, 1.05 * step.graph(Keep::kWhole).backward);
     EXPECT_LE(step.graph(Keep::kLean).backward,
@@ -147,11 +147,22 @@ TEST(Costs, CheapTakesLessThanTwoThirds) {
         };
         const Use none = use(Strategy::kNone), cheap = use(Strategy::kCheap);
         SCOPED_TRACE(concat(model.name, ", ", frames, half ? " frames, bf16" : " frames, fp32"));
-        EXPECT_LE(ratio(cheap.peak, none.peak), half ? 0.68 : 0.64);
+        EXPECT_LE(ratio(cheap.peak, none.peak), 0.64);
         EXPECT_LE(cheap.seconds, 1.01 * none.seconds);
       }
     }
   }
+}
+
+// Each chunk reads the weights anew, and adds up their gradients.
+TEST(Costs, FramesOneByOneTakeLonger) {
+  const auto seconds = [](std::int64_t frames) {
+    const ChunkCost cost = chunk_cost(shape_of(kWholeModels[0], false), frames);
+    return simulate(make_schedule(Strategy::kCheap, cost.chain, cost.input), cost.chain, cost.input)
+        .seconds;
+  };
+  EXPECT_GT(8 * seconds(1), 1.1 * seconds(8));
+  EXPECT_LT(8 * seconds(1), 1.3 * seconds(8));
 }
 
 struct Planned {

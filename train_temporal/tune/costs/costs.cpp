@@ -11,9 +11,8 @@ namespace coldframe::tune {
 namespace {
 
 struct ChainStep {
-  enum Kind { kEmbed, kPart, kHead } kind;
+  enum Kind { kEmbed, kBlock, kHead } kind;
   std::int64_t block = 0;
-  std::size_t part = 0;
   bool tap = false;  // the block's input is one of the layers
 
   bool operator==(const ChainStep&) const = default;
@@ -24,9 +23,7 @@ std::vector<ChainStep> chain_steps(const ChainShape& shape) {
   std::vector<ChainStep> steps;
   if (shape.whole()) steps.push_back({ChainStep::kEmbed});
   for (std::int64_t block = shape.first_block(); block < layers.back(); ++block)
-    for (std::size_t part = 0; part < vit::parts_of(shape.architecture.block); ++part)
-      steps.push_back({ChainStep::kPart, block, part,
-                       part == 0 && std::ranges::find(layers, block) != layers.end()});
+    steps.push_back({ChainStep::kBlock, block, std::ranges::find(layers, block) != layers.end()});
   steps.push_back({ChainStep::kHead});
   return steps;
 }
@@ -137,9 +134,8 @@ class StepMeter {
 
   Outline run_step(Tape& tape, Operations& ops, const ChainStep& step, const Outline& x) const {
     if (step.kind == ChainStep::kEmbed) return embed(tape, ops);
-    if (step.kind == ChainStep::kPart)
-      return model_->block(0).forward_part(ops, step.part, x,
-                                           shape_.architecture.rotary != vit::Rotary::kNone);
+    if (step.kind == ChainStep::kBlock)
+      return model_->block(0).forward(ops, x, shape_.architecture.rotary != vit::Rotary::kNone);
     const Outline features = pooled(tape, ops, x);
     return model_->projection ? tape.cast(model_->projection->forward(ops, features), 4) : features;
   }
@@ -149,10 +145,10 @@ class StepMeter {
   vit::VisionTransformer model_;
 };
 
-std::string step_name(const ChainStep& step, std::size_t parts) {
+std::string step_name(const ChainStep& step) {
   if (step.kind == ChainStep::kEmbed) return "patch embedding";
   if (step.kind == ChainStep::kHead) return "norm and pooling";
-  return concat("block ", step.block, parts == 1 ? "" : step.part == 0 ? " attention" : " MLP");
+  return concat("block ", step.block);
 }
 
 }  // namespace
@@ -185,8 +181,7 @@ bool has_low_rank(std::string_view layer) {
 
 std::vector<std::string> step_names(const ChainShape& shape) {
   std::vector<std::string> names;
-  for (const ChainStep& step : chain_steps(shape))
-    names.push_back(step_name(step, vit::parts_of(shape.architecture.block)));
+  for (const ChainStep& step : chain_steps(shape)) names.push_back(step_name(step));
   return names;
 }
 

@@ -49,7 +49,7 @@ bool bfloat16_products_have_buffers();
 
 // Low-rank matrices go beside linear layers of this name, such as "blocks.3.attn.qkv".
 bool has_low_rank(std::string_view layer);
-// "patch embedding", "block 3 attention", "block 3 MLP", …, "norm and pooling"; blocks from 0.
+// "patch embedding", "block 0", "block 1", …, "norm and pooling"
 std::vector<std::string> step_names(const ChainShape& shape);
 // The trained steps and their input, for a chunk of frames. Times are operations.
 ChunkCost chunk_cost(const ChainShape& shape, std::int64_t frames);

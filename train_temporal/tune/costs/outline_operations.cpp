@@ -7,9 +7,6 @@
 namespace coldframe::tune {
 namespace {
 
-// A value that is read and written costs as much time as so many operations of a matrix product.
-constexpr double kWorkPerValue = 16;
-
 // Blocks of queries and keys that the CPU's flash attention works on (ATen's
 // native/cpu/FlashAttentionKernel.cpp).
 struct FlashBlocks {
@@ -84,10 +81,13 @@ Outline OutlineOperations::parameter(const torch::Tensor& tensor) {
 bool OutlineOperations::may_drop(Again kind, const std::vector<Outline>& inputs,
                                  const Outline& result) const {
   const auto shares = [&](const Outline& x) { return x.memory == result.memory; };
-  const auto follows = [](const Outline& x) { return x.memory && x.memory->recipe; };
-  if (!result.memory || std::ranges::any_of(inputs, shares)) return false;
-  if (kind == Again::kFollows) return std::ranges::all_of(inputs, follows);
-  return kind == Again::kPointwise ? keep_ != Keep::kWhole : keep_ == Keep::kLean;
+  if (keep_ == Keep::kWhole || !result.memory || std::ranges::any_of(inputs, shares)) return false;
+  if (kind == Again::kFollows) {
+    std::uint64_t stays = 0;
+    for (const Outline& x : inputs) stays += x.is_leaf() || x.memory->recipe ? 0 : x.bytes();
+    return stays < result.bytes();
+  }
+  return kind == Again::kPointwise || keep_ == Keep::kLean;
 }
 
 Outline OutlineOperations::linear(const Outline& x, const torch::Tensor& weight,
@@ -105,7 +105,7 @@ Outline OutlineOperations::product(const Outline& input, const Outline& factors,
   if (input.node) op.saved.push_back(factors);
   op.second_gradient_first = keep_ != Keep::kWhole;
   op.work =
-      2.0 * static_cast<double>(rows * in * out) + kWorkPerValue * static_cast<double>(in * out);
+      2.0 * static_cast<double>(rows * in * out) + kWorkPerWeight * static_cast<double>(in * out);
   if (tape_.half() && !shape_.cuda && bfloat16_products_have_buffers()) {
     op.forward_temporary = product_buffer(threads_);
     op.backward_temporary =

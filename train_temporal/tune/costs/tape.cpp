@@ -64,16 +64,24 @@ struct Node {
   std::uint64_t temporary = 0;
   bool passes_gradient = false, turns_gradient = false, second_gradient_first = false;
   bool is_leaf = false;
-  double work = 0;  // for each input's gradient
+  double work = 0;  // for each input's gradient; of a weight, for its own
 };
+
+bool Outline::is_leaf() const {
+  return !node || node->is_leaf;
+}
 
 Outline Tape::tensor(std::uint64_t elements, std::uint64_t width) {
   return {elements, width, std::make_shared<Memory>(ledger_, elements * width), nullptr, 0};
 }
 
 Outline Tape::weight(std::uint64_t elements, bool trained) {
-  const Outline outline{elements, 4, nullptr, nullptr, 0};
-  return trained ? with_gradient(outline) : outline;
+  Outline outline{elements, 4, nullptr, nullptr, 0};
+  if (!trained) return outline;
+  outline = with_gradient(outline);
+  if (outline.node)  // sum and gradient are read, and the sum is written
+    outline.node->work = 3 * kWorkPerWeight * static_cast<double>(elements);
+  return outline;
 }
 
 Outline Tape::with_gradient(Outline leaf) {
@@ -129,7 +137,9 @@ std::vector<Outline> Tape::split(const Outline& x, const std::vector<std::int64_
 
 Outline Tape::cast(const Outline& x, std::uint64_t width) {
   if (x.width == width) return x;
-  return run({{x}, x.elements, width});
+  Operator op{{x}, x.elements, width};
+  op.work = (x.memory ? kWorkPerValue : kWorkPerWeight) * static_cast<double>(x.elements);
+  return run(op);
 }
 
 void Tape::may_drop(const Outline& result, const std::vector<Outline>& inputs,
@@ -225,6 +235,7 @@ void Tape::backward(const Outline& result, const Outline& gradient) {
     for (std::size_t i = 0; i < found.size(); ++i) {
       const Node::Edge& edge = node->next[i];
       if (!edge.node) continue;
+      if (edge.node->is_leaf) backward_work_ += edge.node->work;
       Gradients& sum = sums[edge.node.get()];
       sum.resize(edge.node->results);
       add(sum[edge.slot], std::move(found[i]));

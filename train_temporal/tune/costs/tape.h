@@ -16,6 +16,11 @@
 
 namespace coldframe::tune {
 
+// A value that is read and written costs as much time as so many operations of a matrix product;
+constexpr double kWorkPerValue = 16;
+// a weight, which no cache holds from one chunk of frames to the next, as many as these each time.
+constexpr double kWorkPerWeight = 40;
+
 // Counts live bytes, rounded up as the device's allocator does.
 struct Ledger {
   std::uint64_t live = 0, peak = 0;
@@ -54,6 +59,7 @@ struct Outline {
   bool by_heads = false;           // it lies head by head, not token by token
 
   std::uint64_t bytes() const { return elements * width; }
+  bool is_leaf() const;  // no operator with a gradient gave it
 };
 
 // An operator does this beside reading its inputs.

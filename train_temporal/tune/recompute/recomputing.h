@@ -14,7 +14,8 @@ namespace coldframe::tune {
 enum class Again {
   kPointwise,  // as cheap as reading and writing the values
   kProduct,    // a matrix product that gives at least as many values as it takes
-  kFollows     // pointwise, but worth it only where all that it needs is computed again, too
+  kFollows     // pointwise, but worth it only where what stays for it takes fewer bytes: not what
+               // enters the step, and not what is computed again
 };
 
 // An interpreter, and beside its operations (extract/vit/layers.h):
@@ -67,10 +68,15 @@ struct Recomputing : Base {
     return pointwise({x},
                      [number](Base& ops, const Inputs& in) { return ops.times(in[0], number); });
   }
-  // Nobody else keeps what a sum is made of, but for what a bias is added to.
+  // Nobody else keeps what a sum is made of, but for what a bias is added to. The residual stream
+  // is float32, and what a layer adds to it may be half as large.
   Value plus(const Value& x, const Value& y) {
     return this->again(this->is_parameter(y) ? Again::kPointwise : Again::kFollows, {x, y},
                        [](Base& ops, const Inputs& in) { return ops.plus(in[0], in[1]); });
+  }
+  Value scaled(const Value& x, const torch::Tensor& factors) {
+    return pointwise({x},
+                     [factors](Base& ops, const Inputs& in) { return ops.scaled(in[0], factors); });
   }
   Value rotate(const Value& x, const Rotation& rotation) {
     return pointwise(

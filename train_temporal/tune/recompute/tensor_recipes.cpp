@@ -89,10 +89,12 @@ std::shared_ptr<KeptTensor> TensorRecipes::pack(const torch::Tensor& tensor) {
   return kept;
 }
 
-bool TensorRecipes::may_drop(Again kind, const Tensors& inputs) const {
-  if (kind == Again::kFollows)
-    return std::ranges::all_of(inputs,
-                               [&](const torch::Tensor& x) { return recipe_of(x) != nullptr; });
+bool TensorRecipes::may_drop(Again kind, const Tensors& inputs, const torch::Tensor& result) const {
+  if (kind == Again::kFollows) {
+    std::size_t stays = 0;
+    for (const torch::Tensor& x : inputs) stays += x.is_leaf() || recipe_of(x) ? 0 : x.nbytes();
+    return stays < result.nbytes();
+  }
   return kind == Again::kPointwise ? keep_ != Keep::kWhole : keep_ == Keep::kLean;
 }
 
@@ -102,7 +104,7 @@ torch::Tensor TensorRecipes::run(Again kind, const Tensors& inputs, const Comput
   torch::Tensor result = compute(inputs);
   const bool is_view =
       std::ranges::any_of(inputs, [&](const torch::Tensor& x) { return x.is_alias_of(result); });
-  if (is_view || !may_drop(kind, inputs)) return result;
+  if (is_view || !may_drop(kind, inputs, result)) return result;
   std::vector<KeptTensor> kept;
   for (const torch::Tensor& input : inputs) kept.push_back(keep(input));
   const auto anew = [kept = std::move(kept), compute, type = precision_] {

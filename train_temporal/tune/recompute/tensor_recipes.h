@@ -53,7 +53,7 @@ class TensorRecipes {
   };
   std::shared_ptr<TensorRecipe> recipe_of(const torch::Tensor& tensor) const;
   KeptTensor keep(const torch::Tensor& tensor) const;
-  bool may_drop(Again kind, const Tensors& inputs) const;
+  bool may_drop(Again kind, const Tensors& inputs, const torch::Tensor& result) const;
 
   Keep keep_;
   torch::ScalarType precision_;

@@ -1,7 +1,7 @@
 // The order in which a chain of steps runs forward and backward, so that its memory stays within a
 // budget: which inputs stay, which steps run again, and what that costs. Steps are, in order: the
-// patch embedding where it is trained; for each block its attention half and its MLP half; norm and
-// pooling. Plain C++ over numbers: an executor follows a schedule, a plan simulates it.
+// patch embedding where it is trained, each block, norm and pooling. Plain C++ over numbers: an
+// executor follows a schedule, a plan simulates it.
 #pragma once
 
 #include <array>
