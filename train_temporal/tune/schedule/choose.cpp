@@ -112,19 +112,17 @@ class Chunks {
     return low;
   }
 
-  // Follows the optimal schedule within the most bytes of a chunk with which all can be kept, and
-  // returns these; 0: there is none.
-  std::uint64_t follow_all_kept(std::uint64_t most) {
-    follow(Strategy::kCheap, 0);
-    const std::uint64_t inside = most - std::min(most, outside_);
-    const auto count = static_cast<std::uint64_t>(count_);
-    const std::uint64_t beside_kept = full_use_.peak() - full_use_.kept;  // while a chunk runs
-    std::uint64_t budget = (inside + (count - 1) * beside_kept) / count;
-    for (int attempt = 0; attempt < 4 && follow(Strategy::kOptimal, budget); ++attempt) {
-      if (use(count_).peak <= most) return budget;
-      budget -= budget / 32;
+  // The most bytes for an optimal schedule of a chunk with which all can be kept; 0: there are
+  // none.
+  std::uint64_t budget_that_keeps_all(std::uint64_t most) {
+    std::uint64_t low = 0, high = most - std::min(most, outside_);
+    const std::uint64_t near = high / 512 + 1;
+    while (high - low > near) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      const bool fits = follow(Strategy::kOptimal, middle) && use(count_).peak <= most;
+      (fits ? low : high) = middle;
     }
-    return 0;
+    return low;
   }
 
  private:
@@ -168,32 +166,33 @@ std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t bud
   const std::vector<std::int64_t> all_sizes = sizes(task);
   for (const std::int64_t size : all_sizes) {
     Chunks chunks(task, size);
-    const bool is_part = size == std::int64_t(std::bit_floor(std::uint64_t(task.frames / kParts)));
+    const bool is_part = size >= std::int64_t(std::bit_floor(std::uint64_t(task.frames / kParts)));
     bool all_kept = false;
     for (const auto& [word, each] : kStrategies) {
       // To keep what is cheap to compute again gains nothing: `none` goes only where it is asked
       // for.
       if (strategy ? each != *strategy : each == Strategy::kNone) continue;
-      Way way{each, size, 0, 0};
-      if (each == Strategy::kOptimal) way.budget = most - std::min(most, chunks.outside());
+      std::vector<std::uint64_t> budgets{most - std::min(most, chunks.outside())};
       if (each == Strategy::kOptimal && !strategy) {
-        // The search takes time. It pays for all frames at once, for parts that are all kept, and
-        // for the smallest chunk where nothing else fits.
-        const bool at_once = size == all_sizes.front();
+        // The search takes time. It pays for all frames at once, for large parts, as they fit or so
+        // that all are kept, and for the smallest chunk where nothing else fits.
         const bool last =
             size == all_sizes.back() && std::ranges::none_of(found, &ConsideredWay::fits);
-        if (all_kept || !(at_once || is_part || last)) continue;
-        if (is_part && !last && (way.budget = chunks.follow_all_kept(most)) == 0) continue;
+        if (all_kept || !(is_part || last)) continue;
+        if (size < all_sizes.front()) budgets.push_back(chunks.budget_that_keeps_all(most));
       }
-      if (!chunks.follow(each, way.budget)) {
-        if (!strategy) continue;
-        way.budget = least_memory(chunks.full().chain, chunks.full().input);
-        chunks.follow(each, way.budget);
+      for (const std::uint64_t budget_of_chunk : budgets) {
+        Way way{each, size, 0, each == Strategy::kOptimal ? budget_of_chunk : 0};
+        if (!chunks.follow(each, way.budget)) {
+          if (!strategy) continue;
+          way.budget = least_memory(chunks.full().chain, chunks.full().input);
+          chunks.follow(each, way.budget);
+        }
+        way.kept = chunks.most_kept(most);
+        const Use use = chunks.use(way.kept);
+        found.push_back({way, use, use.peak <= most});
+        all_kept = use.peak <= most && way.kept == chunks.count();
       }
-      way.kept = chunks.most_kept(most);
-      const Use use = chunks.use(way.kept);
-      found.push_back({way, use, use.peak <= most});
-      all_kept = use.peak <= most && way.kept == chunks.count();
     }
   }
   std::ranges::stable_sort(found, [](const ConsideredWay& a, const ConsideredWay& b) {
