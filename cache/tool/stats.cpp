@@ -34,11 +34,7 @@ void add_near_duplicates(const Json& near, TextRows& rows) {
       {"  near-duplicates",
        concat(near["pairs"].dump(), near["pairs"] == 1 ? " pair" : " pairs",
               " of exams of different patients have mean features with a cosine of at least ",
-              near["cosine_at_least"].dump(), " (", near["exams_compared"].dump(), " exams; ",
-              near["all_pairs"] == true ? "all pairs"
-                                        : concat("each with the ", kWindow, " next along ",
-                                                 kSortedAxes, " principal axes"),
-              ")")});
+              near["cosine_at_least"].dump(), " (", compared_exams(near), ")")});
   for (const Json& pair : near["closest"])
     rows.push_back(
         {"", concat(join(pair["exams"], ", "), "  ", fixed(pair["cosine"].get<double>(), 5))});

@@ -9,6 +9,7 @@
 #include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 #include "train_temporal/models/model_file.h"
+#include "train_temporal/report/latex_tables.h"
 #include "train_temporal/report/report_files.h"
 #include "train_temporal/run/results/results.h"
 #include "train_temporal/run/tuned_backbone.h"
@@ -84,7 +85,7 @@ void write_figures(const std::filesystem::path& folder, const RunReport& report,
                    const std::string& page) {
   const auto place = folder / kFiguresFolder;
   std::filesystem::create_directories(place);
-  write_file_atomically(place / kLatexFile, html::latex_tables(page));
+  write_file_atomically(place / kLatexFile, latex_tables(page));
   std::string missing;
   for (const auto& [name, content] : report_files(report)) {
     const auto file = place / name;

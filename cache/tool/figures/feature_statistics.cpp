@@ -6,6 +6,7 @@
 
 #include "cache/tool/exams/filter.h"
 #include "common/files/fingerprint.h"
+#include "common/text/text.h"
 
 namespace coldframe::cache::tool {
 namespace {
@@ -161,6 +162,14 @@ FeatureStatistics gather_statistics(const CacheReader& cache, const std::string&
     if (also) also(exam, features);
   });
   return statistics;
+}
+
+std::string compared_exams(const Json& near_duplicates) {
+  return concat(
+      near_duplicates["exams_compared"].dump(), " exams, ",
+      near_duplicates["all_pairs"] == true
+          ? "all pairs"
+          : concat("each with the ", kWindow, " next along ", kSortedAxes, " principal axes"));
 }
 
 }  // namespace coldframe::cache::tool

@@ -54,4 +54,7 @@ FeatureStatistics gather_statistics(const CacheReader& cache, const std::string&
                                     std::span<const std::size_t> exams,
                                     const CacheReader::Visit& also = {});
 
+// Which exams were compared for a view's `near_duplicates`: "130 exams, all pairs".
+std::string compared_exams(const Json& near_duplicates);
+
 }  // namespace coldframe::cache::tool

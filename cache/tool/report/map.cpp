@@ -32,8 +32,7 @@ std::map<std::string, std::size_t> count_values(const CacheReader& cache,
 std::vector<std::string> coloured_values(const CacheReader& cache, const std::string& column) {
   const auto counts = count_values(cache, column);
   std::vector<std::pair<std::string, std::size_t>> frequent(counts.begin(), counts.end());
-  std::stable_sort(frequent.begin(), frequent.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(frequent, std::greater<>{}, [](const auto& one) { return one.second; });
   if (frequent.size() > kMostColours) frequent.resize(kMostColours - 1);
   std::vector<std::string> values;
   for (const auto& [value, count] : frequent) values.push_back(value);
@@ -94,7 +93,7 @@ std::string choose_colour(const CacheReader& cache, const std::string& wanted) {
     }
     return "";
   }
-  if (std::find(names.begin(), names.end(), wanted) != names.end()) return wanted;
+  if (std::ranges::find(names, wanted) != names.end()) return wanted;
   throw ConfigError(concat("--colour: the cache has no column '", wanted, "'; it has ",
                            known_words(names, wanted)));
 }
@@ -119,8 +118,7 @@ std::string map_section(const CacheReader& cache, const ReportData& data) {
   for (std::size_t i = 0; i < mapped.exams.size(); ++i) {
     const ExamInfo& exam = cache.exams()[mapped.exams[i]];
     const std::string& value = column.empty() ? "" : column_value(exam, column);
-    const auto place =
-        static_cast<std::size_t>(std::find(values.begin(), values.end(), value) - values.begin());
+    const auto place = static_cast<std::size_t>(std::ranges::find(values, value) - values.begin());
     html::Series& series = chart.series[i < mapped.usual ? std::min(place, colours - 1) : colours];
     series.points = true;
     series.x.push_back(mapped.points.row(i)[0]);

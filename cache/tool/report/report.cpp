@@ -18,8 +18,6 @@
 namespace coldframe::cache::tool {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::size_t kSpreadExams = 4;
 
 struct ReportOptions {
@@ -132,11 +130,10 @@ int run_report(const Verb& verb, const std::vector<std::string>& arguments) {
       "show no pictures of the frames, although the cache has them")(
       "overwrite", po::bool_switch(&given.overwrite), kOverwriteHelp);
   if (!parse_verb(verb, arguments, options, more)) return 0;
-  const fs::path out = options.words[0], path = options.words[1];
+  const std::filesystem::path out = options.words[0], path = options.words[1];
   if (lower(out.extension().string()) != ".html")
-    throw ConfigError(concat("'", out.string(),
-                             "': a report is a page; give it a name that ends "
-                             "in .html"));
+    throw ConfigError(
+        concat("'", out.string(), "': a report is a page; give it a name that ends in .html"));
   check_outputs({{"OUT", out}}, {{"PATH", path}}, overwrite_said(given.overwrite));
   const CacheReader cache(path, Detail::kWithoutSources);
   const ReportData data = gather(cache, path, given);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cache/tool/figures/feature_statistics.h"
 #include "cache/tool/figures/times.h"
 #include "cache/tool/report/report.h"
 #include "common/charts/html.h"
@@ -53,16 +54,12 @@ std::string time_distribution(const std::string& title, const std::string& of,
 }  // namespace
 
 std::string without_folders(const std::string& message) {
-  std::string text, word;
-  for (const char c : message + ' ') {
-    if (std::string_view(" '\",;:()").find(c) == std::string_view::npos) {
-      word += c;
-      continue;
-    }
-    text += word.substr(word.rfind('/') + 1) + c;
-    word.clear();
-  }
-  text.pop_back();
+  std::string text;
+  for (const char c : message)
+    if (c == '/')
+      text.erase(text.find_last_of(" '\",;:()") + 1);  // the word so far, or all there is
+    else
+      text += c;
   return text;
 }
 
@@ -108,13 +105,9 @@ std::string features_section(const ReportData& data) {
       rows.push_back({pair["exams"][0].get<std::string>(), pair["exams"][1].get<std::string>(),
                       fixed(pair["cosine"].get<double>(), 5)});
   html += "<h3>Exams of different patients that are nearly alike</h3>\n";
-  html += html::paragraph(concat(
-      "Cosine of their mean features, the mean of all exams taken away. ",
-      near["exams_compared"].dump(), " exams, ",
-      near["all_pairs"] == true
-          ? std::string("all pairs")
-          : concat("each with the ", kWindow, " next along ", kSortedAxes, " principal axes"),
-      "; ", near["pairs"].dump(), " found, the closest are shown."));
+  html += html::paragraph(
+      concat("Cosine of their mean features, the mean of all exams taken away. ",
+             compared_exams(near), "; ", near["pairs"].dump(), " found, the closest are shown."));
   return html + html::table({"exam", "exam", "cosine"}, rows);
 }
 

@@ -1,9 +1,8 @@
-// Drawings and tables of html.h as files of their own, for a paper.
+// Drawings of html.h as files of their own, for a paper.
 #pragma once
 
 #include <filesystem>
 #include <string>
-#include <string_view>
 
 namespace coldframe::html {
 
@@ -15,10 +14,5 @@ std::string svg_file(const std::string& drawing);
 // drawing of 480 pixels), by the program `rsvg-convert` (Debian: librsvg2-bin). Returns why it
 // could not; nothing when it is done.
 std::string draw_png(const std::filesystem::path& svg, const std::filesystem::path& png);
-
-// Every table of a page as a LaTeX table environment, captioned by the heading of its section and
-// labelled by number ("tab:1", …), with its notes below. They want the packages booktabs and
-// graphicx, the latter because tables that are wider than the text are made smaller.
-std::string latex_tables(std::string_view page);
 
 }  // namespace coldframe::html

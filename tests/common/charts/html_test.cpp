@@ -7,8 +7,6 @@
 #include <cmath>
 #include <limits>
 
-#include "common/charts/data_table.h"
-#include "common/charts/files/for_paper.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {
@@ -64,31 +62,6 @@ TEST(Html, NumbersStandAtTheRightOfTheirColumn) {
   EXPECT_THAT(html, HasSubstr("<th>exam</th><th class=\"num\">AUROC</th>"));
   EXPECT_THAT(html, HasSubstr("<td>P1</td><td class=\"num\">0.91 ± 0.02</td>"));
   EXPECT_THAT(table({"a", "b"}, {{"x"}}), HasSubstr("<td>x</td><td></td>"));
-}
-
-TEST(LatexTables, SayWhatThePageSays) {
-  Page page("Report");
-  page.section("R² & more", table({"", "AUROC [95 %]"}, {{"a_b {x} <1>", "0.9 [0.8, 1]"},
-                                                         {"[a\\b\nc", "-0.1 [−2, 1-2]"}}));
-  page.section("No table", "<p>text</p>");
-  page.section("Empty", table({"one"}, {}));
-  page.section("Stacked", table({"a", "b", "c"}, {{"1", "2", "3"}}) + note("* few") +
-                              paragraph("text") + table({"d"}, {{"4"}}) + note("† no & none"));
-  page.section("Every exam", with_data("data", "x", table({"exam"}, {{"E1"}}), {}));
-  const std::string latex = latex_tables(page.finish());
-  EXPECT_EQ(count(latex, "\\begin{table}"), 4u);
-  EXPECT_THAT(latex, HasSubstr("\\caption{R\\textsuperscript{2} \\& more}\n\\label{tab:1}"));
-  EXPECT_THAT(latex, HasSubstr("   & AUROC [95 \\%] \\\\\n"));
-  EXPECT_THAT(latex,
-              HasSubstr("  a\\_b \\{x\\} \\textless{}1\\textgreater{} & 0.9 [0.8, 1] \\\\\n"));
-  EXPECT_THAT(latex, HasSubstr("  {}[a\\textbackslash{}b c & $-$0.1 [$-$2, 1-2] \\\\\n"));
-  EXPECT_THAT(latex, HasSubstr("\\toprule\n  one \\\\\n  \\midrule\n  \\bottomrule"));
-  EXPECT_THAT(latex,
-              HasSubstr("{rrr}\n  \\toprule\n  a & b & c \\\\\n  \\midrule\n  1 & 2 & 3 \\\\\n"));
-  EXPECT_THAT(latex, HasSubstr("\\end{tabular}}\n\\par\\footnotesize * few\n\\end{table}"));
-  EXPECT_EQ(count(latex, "few"), 1u) << "a note belongs to the table above it";
-  EXPECT_THAT(latex, HasSubstr("† no \\& none\n\\end{table}"));
-  EXPECT_EQ(latex.find("E1"), std::string::npos);
 }
 
 TEST(LineChart, LongLinesAreThinnedAndKeepTheirSpikes) {

@@ -1,4 +1,4 @@
-#include "common/charts/files/for_paper.h"
+#include "train_temporal/report/latex_tables.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "common/charts/data_table.h"
 #include "common/text/text.h"
 
-namespace coldframe::html {
+namespace coldframe::temporal {
 namespace {
 
 using Spelling = std::pair<std::string_view, std::string_view>;
@@ -111,7 +111,8 @@ std::string latex_tables(std::string_view page) {
   std::string latex = "% \\usepackage{booktabs,graphicx}\n";
   int number = 0;
   for (const Element& section : elements(page, "section")) {
-    if (section.content.find(kDataTable) != section.content.npos) continue;  // too long for a paper
+    if (section.content.find(html::kDataTable) != section.content.npos)
+      continue;  // too long for a paper
     const std::string caption = spelt(elements(section.content, "h2").front().content);
     for (const Element& table : elements(section.content, "table"))
       latex += concat("\n", latex_table(table, caption, ++number));
@@ -119,4 +120,4 @@ std::string latex_tables(std::string_view page) {
   return latex;
 }
 
-}  // namespace coldframe::html
+}  // namespace coldframe::temporal
