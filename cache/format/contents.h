@@ -67,8 +67,8 @@ struct ShardContents {
   std::vector<Failure> failures;
 };
 
-// The bytes that belong to the contents come from here, as stored and in the order of the exams:
-// both hand them over in pieces of any size.
+// Where the bytes of the contents come from. Each function hands over the bytes of all exams in
+// their order, as stored, in pieces of any size. It is not called where there are none.
 using Append = std::function<void(std::span<const std::byte> bytes)>;
 struct ExamBytes {
   std::function<void(std::size_t array, const Append& append)> rows;

@@ -235,7 +235,7 @@ MergeReport Merger::run() {
   report_.exams = contents_.exams.size();
   std::vector<ShardSet::Exam> exams;
   for (const Place& place : chosen_) exams.push_back({caches_[place.cache].get(), place.exam});
-  publish_large(out_.path, contents_, bytes_of(exams), as_named(Existing::kKeep));
+  publish_large(out_.path, contents_, stored_bytes_of(exams), as_named(Existing::kKeep));
   return report_;
 }
 

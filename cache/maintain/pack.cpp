@@ -30,7 +30,7 @@ void pack_locked(const Location& location) {
     const ShardSet cache(location);
     std::vector<ShardSet::Exam> exams;
     for (std::size_t i = 0; i < cache.exams().size(); ++i) exams.push_back({&cache, i});
-    publish_large(location.path, valid_contents(cache), bytes_of(exams),
+    publish_large(location.path, valid_contents(cache), stored_bytes_of(exams),
                   as_named(existing_for(had_file)));
   }
   for (const fs::path& file : files)

@@ -1,6 +1,8 @@
 // One file of a cache, opened and checked.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -10,6 +12,8 @@
 
 #include "cache/format/contents.h"
 #include "cache/format/shard/trailer.h"
+#include "cache/hdf5/file_reader.h"
+#include "common/files/file.h"
 
 namespace coldframe::cache {
 
@@ -25,10 +29,9 @@ class ShardFile {
   std::uint64_t bytes_on_disk() const { return bytes_; }
   std::uint64_t bytes_read() const { return bytes_read_; }  // to open it
 
-  // Forgets the exams of contents(), of which a ShardSet keeps those that hold.
-  void forget_exams() {
-    contents_.exams = std::vector<StoredExam>();
-  }  // `{}` would keep the memory
+  // Forgets the exams of contents(), of which a ShardSet keeps those that hold. (`{}` would keep
+  // the memory.)
+  void forget_exams() { contents_.exams = std::vector<StoredExam>(); }
 
   // The rows of one array as stored, of `count` exams from number `first` of this file on. Opens
   // the file again if close() was called; CacheError if it was replaced since.

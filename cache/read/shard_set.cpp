@@ -235,7 +235,7 @@ void ShardSet::read_run(std::span<const std::size_t> run, std::size_t array,
   }
 }
 
-ExamBytes bytes_of(std::vector<ShardSet::Exam> exams) {
+ExamBytes stored_bytes_of(std::vector<ShardSet::Exam> exams) {
   const auto rows = [exams](std::size_t array, const Append& append) {
     std::vector<std::byte> bytes;
     for (const auto& [cache, exam] : exams) {

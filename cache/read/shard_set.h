@@ -20,6 +20,12 @@ namespace coldframe::cache {
 
 class ShardSet {
  public:
+  // One exam of a cache, by its index into exams().
+  struct Exam {
+    const ShardSet* cache;
+    std::size_t exam;
+  };
+
   // CacheError: nothing there, damaged, files of several recipes.
   explicit ShardSet(const Location& location, Detail detail = Detail::kAll);
 
@@ -57,10 +63,6 @@ class ShardSet {
   // Their exams' ids, revisions and places in the input are known until forget_superseded().
   const std::vector<std::unique_ptr<ShardFile>>& files() const { return files_; }
   void forget_superseded();  // frees memory that only the choice of revisions needed
-  struct Exam {
-    const ShardSet* cache;
-    std::size_t exam;
-  };
   // Files whose exams and failures have all been superseded.
   std::vector<std::filesystem::path> stale_files() const;
 
@@ -94,7 +96,7 @@ class ShardSet {
 };
 
 // The stored bytes of these exams, read one exam at a time. The caches must outlive it.
-ExamBytes bytes_of(std::vector<ShardSet::Exam> exams);
+ExamBytes stored_bytes_of(std::vector<ShardSet::Exam> exams);
 
 // Calls `load` with the files that are there. A packing process may remove a shard between the
 // listing and the opening; then they are listed again.

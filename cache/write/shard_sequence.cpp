@@ -98,17 +98,20 @@ void ShardSequence::start_clock() {
 }
 
 // A shard's memory is taken at once, written to and kept: a long job takes no more of it at its end
-// than at its beginning, and one that does not fit fails early. (Thumbnails are small beside it.)
-// The image of a shard without exams brings HDF5 in, and shows that the header can be stored.
+// than at its beginning, and one that does not fit fails early. (Thumbnails come on top: at most a
+// shard's bytes once more.) The image of a shard without exams brings HDF5 in, and shows that the
+// header can be stored.
 void ShardSequence::take_memory() {
   if (!rows_.empty()) return;
   std::uint64_t of_frame = 0;
   for (std::size_t array = 0; array < header().arrays(); ++array)
     of_frame += header().row_bytes(array);
+  std::vector<std::vector<std::byte>> rows;
   for (std::size_t array = 0; array < header().arrays(); ++array) {
-    rows_.emplace_back(options_.max_shard_bytes / of_frame * header().row_bytes(array));
-    rows_.back().clear();
+    rows.emplace_back(options_.max_shard_bytes / of_frame * header().row_bytes(array));
+    rows.back().clear();
   }
+  rows_ = std::move(rows);  // all of them, or none
   image_.truncate(options_.max_shard_bytes + kImageOverhead);
   image_.truncate(0);
   ShardContents empty;
@@ -194,14 +197,22 @@ void ShardSequence::publish() {
 void ShardSequence::publish_alone(StoredExam exam, const FillRows& fill,
                                   std::span<const std::byte> thumbnails) {
   publish();  // failures that are pending
-  std::vector<std::vector<std::byte>> rows(header().arrays());
-  for (std::size_t array = 0; array < rows.size(); ++array)
-    exam.checksums.push_back(append_rows(array, exam.info.frames(), fill, rows[array]));
+  const std::size_t frames = exam.info.frames();
+  std::vector<std::byte> rows;  // of one array: all of them may be gigabytes
+  const auto fill_again = [&](std::size_t array) {
+    rows.clear();
+    return append_rows(array, frames, fill, rows);
+  };
+  for (std::size_t array = 0; array < header().arrays(); ++array)
+    exam.checksums.push_back(fill_again(array));
   ShardContents alone;
   alone.header = header();
   alone.exams.push_back(std::move(exam));
   publish_large(next_path(), alone,
-                {[&](std::size_t array, const Append& append) { append(rows[array]); },
+                {[&](std::size_t array, const Append& append) {
+                   fill_again(array);
+                   append(rows);
+                 },
                  [&](const Append& append) { append(thumbnails); }},
                 as_new(further_names()));
   contents_.exams = std::move(alone.exams);

@@ -32,7 +32,7 @@ class ShardSequence {
   using FillRows = std::function<void(std::size_t array, std::span<std::byte> rows)>;
   // DataError for metadata that cannot be stored. Publishes first if the exam would make the shard
   // too large; one that is too large for any has a shard of its own, which is built on disk at
-  // once. After an error of `fill` nothing may be added or published any more.
+  // once. If `fill` throws, nothing may be added or published afterwards.
   void add(ExamInfo info, const FillRows& fill, Thumbnails thumbnails = {});
   void add_failure(Failure failure);
   void publish_if_due();

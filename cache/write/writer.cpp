@@ -103,7 +103,7 @@ ViewFeatures& view_of(ExamFeatures& exam, const std::string& view, const ShardHe
   throw DataError(where + "; the backbone did not compute a finite value from this frame");
 }
 
-// The rows of missing frames become NaN.
+// The rows of missing frames become NaN. DataError for a value that the cache cannot store.
 void complete_features(const ExamInfo& info, std::span<float> values, const ShardHeader& header) {
   const auto dimension = static_cast<std::size_t>(header.dimension);
   const bool half = header.storage == DType::kFp16;

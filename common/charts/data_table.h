@@ -1,4 +1,4 @@
-// Data in a page, which its script (page.js) shows in place of what stands there without it. A
+// Data in a page. Its script (page.js) shows them; without the script, other HTML stands there. A
 // table of a hundred thousand rows: the script sorts, filters and searches it, and shows each row
 // on a card. Without scripts, and in print, its first rows stand there.
 #pragma once
@@ -16,6 +16,7 @@
 
 namespace coldframe::html {
 
+// A page has such a table where this stands.
 inline constexpr std::string_view kDataTable = "<div class=\"data\"";
 
 // <div class="KIND" id="ID"> with HTML for those who read without scripts or print, and the data.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <iterator>
 #include <utility>
 
@@ -25,7 +24,7 @@ constexpr std::pair<char, std::string_view> kEscapes[] = {
 // "0.91", "-3", "12 %", "0.91 ± 0.02": what starts like a number.
 bool looks_numeric(std::string_view text) {
   if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
-  return !text.empty() && (std::isdigit(text[0]) != 0 || text == "nan" || text == "inf");
+  return !text.empty() && ((text[0] >= '0' && text[0] <= '9') || text == "nan" || text == "inf");
 }
 
 bool is_number_column(const Rows& rows, std::size_t column) {

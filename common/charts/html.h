@@ -80,7 +80,7 @@ struct FlowChart {
 std::string flow_chart(const FlowChart& flow);
 
 std::string paragraph(std::string_view text);
-std::string note(std::string_view text);  // below a table, with which it goes into a paper
+std::string note(std::string_view text);  // below a table; tables.tex has it, too
 std::string list(const std::vector<std::string>& lines);
 
 using Row = std::vector<std::string>;

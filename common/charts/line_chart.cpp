@@ -10,7 +10,6 @@ namespace coldframe::html {
 
 namespace {
 
-constexpr std::size_t kColours = 8;        // c0 … c7 of the page's style
 constexpr std::size_t kMaxPoints = 1000;   // of a line
 constexpr std::size_t kMaxDots = 2000;     // of a scatter plot
 constexpr std::size_t kMaxTooltips = 200;  // of one series

@@ -163,7 +163,7 @@ class Table {
   line(row) {
     return element('tr', {}, ...this.columns.map((column, i) => element('td',
       { class: column.right ? 'num' : '', title: column.right ? false : column.shown(row) },
-      i === 0 ? this.link(row) : column.shown(row))));
+      i === 0 ? this.link(row) : column.shown(row) || (column.to ? '–' : ''))));
   }
 
   link(row) { return element('a', { href: `#${this.id}-${row}` }, this.names.shown(row)); }

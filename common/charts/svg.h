@@ -9,6 +9,7 @@
 
 namespace coldframe::html {
 
+inline constexpr std::size_t kColours = 8;  // c0 … c7 of the page's style
 inline constexpr double kChartWidth = 450;  // of bar charts and histograms, in pixels
 inline constexpr double kBelowPlot = 46;    // for the ticks and the name of the x axis
 

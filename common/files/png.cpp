@@ -39,7 +39,7 @@ std::string png_picture(std::span<const std::uint8_t> rgb, std::size_t width) {
   const std::size_t stride = 3 * width, height = rgb.size() / stride;
   std::string rows;
   for (std::size_t y = 0; y < height; ++y) {
-    rows += '\x01';  // filter "Sub": each byte less the one of the point to its left
+    rows += '\x01';  // filter "Sub": each byte less the one of the pixel to its left
     const auto row = rgb.subspan(y * stride, stride);
     for (std::size_t i = 0; i < stride; ++i)
       rows += static_cast<char>(row[i] - (i < 3 ? 0 : row[i - 3]));

@@ -1,4 +1,4 @@
-// Pictures of points as PNG files.
+// Writes RGB pixels as PNG files.
 #pragma once
 
 #include <cstdint>

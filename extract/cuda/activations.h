@@ -6,8 +6,8 @@
 
 namespace coldframe::cuda {
 
-// x·Φ(x), the exact GELU, to 1e-6: the polynomial of kernels/vector_math.h. Φ(x) = 1/2 + x·p(x²)
-// up to |x| = 5.5, where x·Φ(−x) has fallen to 1e-7.
+// x·Φ(x), the exact GELU, to 1e-6: the polynomial of vit/cpu/kernels/vector_math.h. Φ(x) = 1/2 +
+// x·p(x²) up to |x| = 5.5, where x·Φ(−x) has fallen to 1e-7.
 struct Gelu {
   COLDFRAME_MEMBER float of(float x) {
     constexpr float kEnd = 5.5f;
@@ -27,7 +27,7 @@ struct Gelu {
   }
 };
 
-// 2^x for −126 ≤ x ≤ 0, relative error 1e-7; as exp2_of_negative in kernels/vector_math.h.
+// 2^x for −126 ≤ x ≤ 0, relative error 1e-7; as exp2_of_negative in vit/cpu/kernels/vector_math.h.
 COLDFRAME_BOTH float exp2_of_negative(float x) {
   const float shifted = x + 12582912.0f;  // 1.5 · 2^23: its last bit counts ones
   const float fraction = x - (shifted - 12582912.0f);

@@ -89,8 +89,8 @@ std::optional<vit::ModelConfig> config_of(const GivenWords& given) {
   }
 }
 
-// Sets preprocessing and pooling as the config beside the weights says them, and its name.
-// ConfigError for words that no option knows.
+// Takes preprocessing, pooling and the config's name from the config beside the weights; other
+// options stay. ConfigError for words that no option knows.
 void follow_config(const vit::ModelConfig& config, ExtractOptions& options) {
   using namespace preprocess;
   const vit::PixelConfig& said = config.pixels;

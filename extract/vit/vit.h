@@ -47,7 +47,7 @@ struct ParallelScaling {
 struct BlockImpl : torch::nn::Module {
   BlockImpl(const Scope& scope, const Architecture& architecture, std::int64_t number);
 
-  // What each part adds to the tokens has a dropout of its own.
+  // How many sums the block adds to the tokens; each has a dropout of its own.
   std::size_t parts() const { return kind == BlockKind::kParallelScaling ? 1 : 2; }
 
   // [B, tokens, width] -> the same

@@ -102,16 +102,19 @@ def test_the_page_tells_failures_first_and_goes_on(tmp_path):
 
 def test_a_child_that_left_the_group_of_its_stage_ends_too(tmp_path):
     script = f"""
-import importlib.machinery, subprocess, sys
+import pathlib, subprocess, sys
 sys.path.insert(0, {str(HERE)!r})
-run = importlib.machinery.SourceFileLoader("gpu_run", {str(HERE / "run")!r}).load_module()
-run.adopt_orphans()
-subprocess.run(["sh", "-c", "setsid sleep 600 >/dev/null & echo $!"])
-run.end_children()
+from stages import Stage
+from test_gpu_run import load
+run = load("run")
+run.STAGES = [Stage("leaves", 1, 60, lambda _: subprocess.run(
+    ["sh", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $! >{tmp_path}/child"]) and None)]
+sys.argv = ["run", "--device", "cpu", "--folder", {str(BUILD)!r}, "--out", {str(tmp_path)!r}]
+run.main()
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert ends(done.stdout.strip()), "a process of its own session goes on"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0 and "1 of 1 stages passed" in done.stdout, done.stdout + done.stderr
+    assert ends((tmp_path / "child").read_text().strip()), "a process of its own session goes on"
 
 
 def test_the_system_python_gives_way_to_that_of_the_test_environment(tmp_path):

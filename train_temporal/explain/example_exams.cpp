@@ -244,7 +244,8 @@ FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
   try {
     models = models_by_fold(run, choices, table, cohort, dataset);
     explain_folds(models, dataset, weights.has_value(), all);
-  } catch (const c10::OutOfMemoryError& error) {
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
     log_warning(concat("the report shows no contributions of frames, for lack of memory: ",
                        first_line(error), "; raise --memory-budget"));
     return {};
@@ -252,7 +253,8 @@ FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
   if (weights) {
     try {
       report.maps = map_examples(models, cohort, dataset, *weights, pictures.wanted(), all);
-    } catch (const c10::OutOfMemoryError& error) {
+    } catch (const std::exception& error) {
+      if (!is_out_of_memory(error)) throw;
       report.maps = concat("There are no maps, for lack of memory: ", first_line(error), ".");
       log_warning(
           concat("the report has no maps, for lack of memory: ", first_line(error),

@@ -10,15 +10,6 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr NamedModel kSummaryNames[] = {
-    {.name = kSummaryModel,
-     .architecture = &kSummary,
-     .about = "a linear model of one number of each feature over the frames",
-     .compared = true,
-     .learns_frames = false,
-     .names_covariates = true},
-};
-
 constexpr NamedModel kTwinNames[] = {
     {.name = "shuffled",
      .architecture = &kGru,
@@ -69,8 +60,7 @@ std::span<const NamedModel> named_models() {
     std::vector<NamedModel> rows;
     for (const std::span<const NamedModel> part :
          {recurrent_models(), transformer_models(), convolutional_models(), pooled_models(),
-          std::span<const NamedModel>(kSummaryNames), std::span<const NamedModel>(kTwinNames),
-          models_without_frames()})
+          summary_models(), std::span<const NamedModel>(kTwinNames), models_without_frames()})
       rows.insert(rows.end(), part.begin(), part.end());
     return rows;
   }();

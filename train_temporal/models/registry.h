@@ -28,11 +28,12 @@ struct NamedModel {
   bool learns_order() const { return architecture->ordered && !twin; }
 };
 
-// The rows of one file each; registry.cpp has those that stand for other rows' architectures.
+// The names of one file each; registry.cpp has those of twins, which stand for other models.
 std::span<const NamedModel> recurrent_models();
 std::span<const NamedModel> transformer_models();
 std::span<const NamedModel> convolutional_models();
 std::span<const NamedModel> pooled_models();
+std::span<const NamedModel> summary_models();
 std::span<const NamedModel> models_without_frames();
 
 std::span<const NamedModel> named_models();             // all

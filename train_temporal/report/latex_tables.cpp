@@ -84,8 +84,8 @@ std::string line_of(const std::vector<Element>& cells) {
   std::vector<std::string> words;
   for (const Element& cell : cells) words.push_back(spelt(cell.content));
   const std::string line = join(words, " & ");
-  // A bracket behind the end of a line would be read as a distance.
-  return concat("  ", line.starts_with('[') ? "{}" : "", line, " \\\\\n");
+  // A bracket or a star behind the end of a line would be read as its option.
+  return concat("  ", line.starts_with('[') || line.starts_with('*') ? "{}" : "", line, " \\\\\n");
 }
 
 std::string latex_table(const Element& table, const std::string& caption, int number) {

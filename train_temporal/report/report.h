@@ -198,9 +198,9 @@ std::string summary_text(const TargetReport& report);  // ends with a line end
 // carry it.
 std::vector<std::string> verdict(const TargetReport& report);
 
-// Warns of what the data themselves show: small validation parts, folds with one class, few
-// patients; and of these behind the report's own `warnings`, as pages and summary.json do.
+// What the data themselves show: small validation parts, folds with one class, few patients.
 std::vector<std::string> data_warnings(const TargetReport& report);
+// The report's `warnings`, and then those of the data, as the page and summary.json list them.
 std::vector<std::string> all_warnings(const TargetReport& report);
 
 }  // namespace coldframe::temporal

@@ -22,7 +22,7 @@ struct TimeUnit {
   double seconds = 1;
 };
 TimeUnit time_unit(double typical_seconds);
-// The unit of their median, which all of them have afterwards; NaN is not known.
+// Converts times to the unit of their median, and returns the unit. NaN: unknown.
 TimeUnit to_own_unit(std::vector<double>& seconds);
 
 }  // namespace coldframe::cache::tool

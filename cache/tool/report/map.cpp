@@ -1,6 +1,7 @@
 // Exams as points in the plane of their first two principal components.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <random>

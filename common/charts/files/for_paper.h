@@ -6,8 +6,8 @@
 
 namespace coldframe::html {
 
-// The SVG file of a drawing: on white, and without the variables of a page's style, which programs
-// that edit figures do not know.
+// The SVG file of a drawing: on white, and without a page's variables and currentColor, which
+// programs that edit figures may not know.
 std::string svg_file(const std::string& drawing);
 
 // Draws an SVG file as a PNG file, four points for each of its pixels (300 to an inch at 16 cm of a

@@ -50,12 +50,12 @@ int stated_orientation(const AVStream& stream) {
   std::array<std::int32_t, 9> matrix{};
   if (bytes == nullptr || size < sizeof(matrix)) return 1;
   std::memcpy(matrix.data(), bytes, sizeof(matrix));
-  return orientation_of(matrix);
+  return matrix_orientation(matrix);
 }
 
 }  // namespace
 
-int orientation_of(std::span<const std::int32_t, 9> matrix) {
+int matrix_orientation(std::span<const std::int32_t, 9> matrix) {
   const int xx = sign(matrix[0]), yx = sign(matrix[3]), xy = sign(matrix[1]), yy = sign(matrix[4]);
   const bool straight = xx && yy && !yx && !xy, crossed = !xx && !yy && yx && xy;
   if (!xx && !yx && !xy && !yy) return 1;  // some writers leave it empty

@@ -9,6 +9,8 @@
 #include <array>
 #include <cmath>
 #include <mutex>
+#include <span>
+#include <string>
 
 #include "common/cli/error.h"
 #include "common/files/bytes/byte_cursor.h"

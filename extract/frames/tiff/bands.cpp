@@ -52,8 +52,8 @@ class Band {
   TiffLayout layout_;
   bool is_tiled_;
   std::size_t planes_;
-  std::int64_t rows_ = 0, side_ = 0;  // of a band; columns of a tile, or all
-  std::size_t stride_ = 0;            // bytes of a row of a tile, or of a strip
+  std::int64_t rows_ = 0, width_ = 0;  // of a band; of a tile, or of the page
+  std::size_t stride_ = 0;             // bytes of a row of a tile, or of a strip
   std::vector<std::byte> bytes_, chunk_;
 };
 
@@ -62,12 +62,15 @@ Band::Band(tiff* file, const TiffLayout& layout)
   std::uint16_t planar = 0;
   TIFFGetFieldDefaulted(file, TIFFTAG_PLANARCONFIG, &planar);
   planes_ = planar == PLANARCONFIG_SEPARATE ? static_cast<std::size_t>(layout.samples) : 1;
-  side_ = is_tiled_ ? field(file, TIFFTAG_TILEWIDTH) : layout.width;
+  width_ = is_tiled_ ? field(file, TIFFTAG_TILEWIDTH) : layout.width;
   rows_ = field(file, is_tiled_ ? TIFFTAG_TILELENGTH : TIFFTAG_ROWSPERSTRIP);
-  if (rows_ < 1 || side_ < 1) damaged_tiff();
+  if (rows_ < 1 || width_ < 1) damaged_tiff();
+  // Tiles are a multiple of 16 pixels wide (TIFF 6.0, section 15); here a row of one is whole
+  // bytes.
+  if (width_ < layout.width && width_ * layout.bits % 8 != 0) damaged_tiff();
   rows_ = std::min(rows_, layout.height);
   TiffLayout part = layout;
-  part.width = side_;
+  part.width = width_;
   part.samples /= static_cast<int>(planes_);
   stride_ = size_of(is_tiled_ ? TIFFTileRowSize(file) : TIFFScanlineSize(file), part.row_bytes());
   chunk_.resize(size_of(
@@ -94,7 +97,7 @@ void Band::place(const std::byte* samples, std::int64_t x, std::byte* row,
                  std::size_t plane) const {
   TiffLayout before = layout_, shown = layout_;
   before.width = x;
-  shown.width = std::min(side_, layout_.width - x);
+  shown.width = std::min(width_, layout_.width - x);
   if (planes_ == 1) {
     std::memcpy(row + before.row_bytes(), samples, shown.row_bytes());
     return;
@@ -108,7 +111,7 @@ void Band::place(const std::byte* samples, std::int64_t x, std::byte* row,
 void Band::read(std::int64_t y) {
   const std::int64_t count = std::min(rows_, layout_.height - y);
   for (std::uint16_t plane = 0; plane < planes_; ++plane) {
-    for (std::int64_t x = 0; x < layout_.width; x += side_) {
+    for (std::int64_t x = 0; x < layout_.width; x += width_) {
       decode(x, y, plane);
       for (std::int64_t row = 0; row < count; ++row) {
         const auto at = static_cast<std::size_t>(row);

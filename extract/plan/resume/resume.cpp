@@ -22,7 +22,7 @@ namespace {
 using cache::ExamInfo;
 using frames::ExamSpec;
 
-// Counts those that are present.
+// The number of frames that are present.
 std::size_t frames_held(const ExamInfo& exam) {
   return static_cast<std::size_t>(std::count(exam.present.begin(), exam.present.end(), 1));
 }

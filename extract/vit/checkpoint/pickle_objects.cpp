@@ -1,6 +1,8 @@
 #include "extract/vit/checkpoint/pickle_objects.h"
 
 #include <map>
+#include <string_view>
+#include <utility>
 
 #include "common/cli/error.h"
 #include "common/text/printable.h"

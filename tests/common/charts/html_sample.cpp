@@ -27,7 +27,7 @@ Chart losses() {
 
 Chart roc() {
   Chart chart{"ROC", "1 − specificity", "sensitivity", {}};
-  chart.unit_square = true;
+  chart.unit_square = chart.diagonal = true;
   const char* names[] = {"GRU, AUROC 0.91", "single frame, AUROC 0.58"};
   for (int s = 0; s < 2; ++s) {
     Series series{names[s], {}, {}, {}, {}};

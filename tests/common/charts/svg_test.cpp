@@ -67,7 +67,9 @@ TEST(SvgFiles, StandAloneWithoutThePagesVariables) {
   EXPECT_TRUE(file.starts_with("<svg xmlns="));
   EXPECT_TRUE(file.ends_with("</svg>\n"));
   EXPECT_EQ(file.find("var("), std::string::npos);
-  for (const char* rule : {"svg .c1 { color: #d55e00; }", "svg .band { fill: currentColor;",
+  EXPECT_EQ(file.find("currentColor"), std::string::npos);
+  for (const char* rule : {".c1 .line, .c1.line { fill: none; stroke: #d55e00;",
+                           ".c0 .bar, .c0.bar, .c0 .cell, .c0.cell { fill: #0072b2; }",
                            "svg .tick, svg .label { fill: #5b6670; }"})
     EXPECT_NE(file.find(rule), std::string::npos) << rule;
 }

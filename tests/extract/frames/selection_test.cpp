@@ -1,7 +1,11 @@
 // Tests of which frames are taken, and of what a clip's times are worth.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
 
 #include "common/cli/error.h"
 #include "extract/frames/clip/picture.h"
@@ -128,23 +132,27 @@ TEST(ClipTimes, OfTheLastFramesContinueAConstantInterval) {
 }
 
 TEST(Orientation, MovesEveryPixelAsTheMatrixSays) {
-  const Image image{3, 1, {1, 1, 1, 2, 2, 2, 3, 3, 3}};
+  const Image image{3, 2, {1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6}};
   struct Case {
     std::array<std::int32_t, 9> matrix;
     int width;
     std::string pixels;
   };
   const Case cases[] = {
-      {{1, 0, 0, 0, 1}, 3, "123"},  {{-1, 0, 0, 0, -1}, 3, "321"}, {{-1, 0, 0, 0, 1}, 3, "321"},
-      {{1, 0, 0, 0, -1}, 3, "123"}, {{0, 1, 0, -1, 0}, 1, "123"},  // a quarter turn clockwise
-      {{0, -1, 0, 1, 0}, 1, "321"}, {{0, 1, 0, 1, 0}, 1, "123"},   {{0, -1, 0, -1, 0}, 1, "321"},
+      {{1, 0, 0, 0, 1}, 3, "123456"},   {{-1, 0, 0, 0, -1}, 3, "654321"},
+      {{-1, 0, 0, 0, 1}, 3, "321654"},  {{1, 0, 0, 0, -1}, 3, "456123"},
+      {{0, 1, 0, -1, 0}, 2, "415263"},  // a quarter turn clockwise
+      {{0, -1, 0, 1, 0}, 2, "362514"},  {{0, 1, 0, 1, 0}, 2, "142536"},
+      {{0, -1, 0, -1, 0}, 2, "635241"},
   };
   for (const auto& [matrix, width, pixels] : cases) {
-    const Image shown = upright(image, orientation_of(matrix));
+    const Image shown = upright(image, matrix_orientation(matrix));
     EXPECT_EQ(shown.width, width);
-    EXPECT_EQ(shown.width * shown.height, 3);
-    for (std::size_t i = 0; i < 9; ++i) EXPECT_EQ(shown.rgb[i], pixels[i / 3] - '0');
+    EXPECT_EQ(shown.width * shown.height, 6);
+    for (std::size_t i = 0; i < 18; ++i) EXPECT_EQ(shown.rgb[i], pixels[i / 3] - '0');
   }
+  EXPECT_EQ(matrix_orientation(std::array<std::int32_t, 9>{}), 1);
+  EXPECT_THROW(matrix_orientation(std::array<std::int32_t, 9>{7, 7, 0, -7, 7}), DataError);
 }
 
 }  // namespace

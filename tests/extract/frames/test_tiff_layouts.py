@@ -159,6 +159,17 @@ def test_pages_that_share_their_pixels_are_refused(tmp_path):
     assert "its 21 pages cannot lie in" in read(path)["stack"]["error"]
 
 
+@pytest.mark.parametrize("width, tile, bits", [(24, 23, 1), (16, 15, 4)])
+def test_tiles_whose_rows_are_no_whole_bytes_are_refused(tmp_path, width, tile, bits):
+    path = tmp_path / "odd.tif"
+    tifffile.imwrite(path, deep(16, 32).astype(np.uint8), photometric="minisblack", tile=(16, 16))
+    with tifffile.TiffFile(path, mode="r+") as file:
+        for name, value in [("ImageWidth", width), ("TileWidth", tile), ("BitsPerSample", bits)]:
+            file.pages[0].tags[name].overwrite(value, dtype="H")
+    (exam,) = read(path).values()
+    assert "TIFF data is damaged" in exam["error"], exam
+
+
 @pytest.mark.parametrize("compression, tile", [(None, None), ("zlib", None), (None, (16, 16)), ("zlib", (16, 16))])
 @pytest.mark.parametrize("subfile", [0, 1])
 def test_more_pixels_than_the_file_can_hold_are_refused_at_once(tmp_path, compression, tile, subfile):

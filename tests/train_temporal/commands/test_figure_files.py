@@ -55,7 +55,7 @@ def test_figures_are_files_of_their_own(made, tmp_path):
         root = ElementTree.parse(path).getroot()
         assert root.tag.endswith("svg") and "var(" not in path.read_text()
         style, white = root[0], root[1]
-        assert "svg .c0 { color: #0072b2; }" in style.text and white.attrib["fill"] == "#ffffff"
+        assert ".c0 .line, .c0.line { fill: none; stroke: #0072b2;" in style.text and white.attrib["fill"] == "#ffffff"
         added = re.compile(r"\n<style>.*?</style>\n<rect[^>]*/>", re.DOTALL)
         assert added.sub("", path.read_text()).strip() in page
         box = [float(number) for number in root.attrib["viewBox"].split()]

@@ -20,7 +20,7 @@ TEST(LatexTables, SayWhatThePageSays) {
   page.section("No table", "<p>text</p>");
   page.section("Empty", html::table({"one"}, {}));
   page.section("Stacked", html::table({"a", "b", "c"}, {{"1", "2", "3"}}) + html::note("* few") +
-                              html::paragraph("text") + html::table({"d"}, {{"4"}}) +
+                              html::paragraph("text") + html::table({"d"}, {{"*4"}}) +
                               html::note("† no & none"));
   page.section("Every exam", html::with_data("data", "x", html::table({"exam"}, {{"E1"}}), {}));
   const std::string latex = latex_tables(page.finish());
@@ -35,6 +35,7 @@ TEST(LatexTables, SayWhatThePageSays) {
               HasSubstr("{rrr}\n  \\toprule\n  a & b & c \\\\\n  \\midrule\n  1 & 2 & 3 \\\\\n"));
   EXPECT_THAT(latex, HasSubstr("\\end{tabular}}\n\\par\\footnotesize * few\n\\end{table}"));
   EXPECT_EQ(latex.find("few"), latex.rfind("few")) << "a note belongs to the table above it";
+  EXPECT_THAT(latex, HasSubstr("  {}*4 \\\\\n"));
   EXPECT_THAT(latex, HasSubstr("† no \\& none\n\\end{table}"));
   EXPECT_EQ(latex.find("E1"), std::string::npos);
 }

@@ -102,8 +102,8 @@ TEST(Choose, KeptChunksAddUpAndTheRestDoesNot) {
             use_of({Strategy::kNone, 8, 0, 0}, task_of(16)).peak - 16 * 1536);
 }
 
-// Each chunk has a start-up time: a few frames at a time that keep less are faster than single
-// ones.
+// Each chunk has a start-up time, so a few frames at a time that keep less are faster than single
+// frames.
 TEST(Choose, FewFramesAtATimeAreFasterThanSingleOnes) {
   const StepTask task = task_of(8);
   const std::uint64_t whole = use_of({Strategy::kNone, 8, 1, 0}, task).peak;

@@ -147,7 +147,7 @@ TEST(Costs, CheapTakesLessThanTwoThirds) {
         };
         const Use none = use(Strategy::kNone), cheap = use(Strategy::kCheap);
         SCOPED_TRACE(concat(model.name, ", ", frames, half ? " frames, bf16" : " frames, fp32"));
-        EXPECT_LE(ratio(cheap.peak, none.peak), 0.64);
+        EXPECT_LE(ratio(cheap.peak, none.peak), half ? 0.62 : 0.64);
         EXPECT_LE(cheap.seconds, 1.01 * none.seconds);
       }
     }

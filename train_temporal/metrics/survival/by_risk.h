@@ -30,8 +30,8 @@ struct SurvivalFigures {
 };
 
 // `folds`: the held-out exams of a model; of several repeats the first is divided into thirds of
-// the risk, or into one group where held-out parts cannot be divided. `rows`: what the exams are
-// called where it says why. Empty where a prediction is not a number.
+// the risk, or into one group where held-out parts cannot be divided. `rows`: the word for
+// exams in `undivided` and `untested`. Empty where a prediction is not a number.
 SurvivalFigures survival_figures(const std::vector<FoldScores>& folds, double level,
                                  const std::string& rows);
 

@@ -4,11 +4,24 @@
 #include <map>
 
 #include "train_temporal/models/network/next_frame.h"
+#include "train_temporal/models/registry.h"
 
 namespace coldframe::temporal {
 
 const Architecture kSummary{
     .name = "summary", .make = make<SummaryModel>, .per_frame = false, .by_steps = false};
+
+std::span<const NamedModel> summary_models() {
+  static constexpr NamedModel kSummaryNames[] = {
+      {.name = kSummaryModel,
+       .architecture = &kSummary,
+       .about = "a linear model of one number of each feature over the frames",
+       .compared = true,
+       .learns_frames = false,
+       .names_covariates = true},
+  };
+  return kSummaryNames;
+}
 
 SummaryModel::SummaryModel(const ModelConfig& config) : config_(config) {
   const std::vector<std::int64_t> table = {config.outputs, config.dimension};

@@ -35,8 +35,8 @@ std::string gallery(const TargetReport& report) {
   if (!report.picture_note.empty())
     table.without_pictures = "This page has no pictures of this exam.";
   return html::paragraph(
-             concat("Exams of all folds, each with the prediction of the models that did not "
-                    "see it, the largest errors first. A click on a name shows the exam.")) +
+             "Exams of all folds, each with the prediction of the models that did not see it, the "
+             "largest errors first. A click on a name shows the exam.") +
          report.picture_note + table.html(held_out.error_name);
 }
 

@@ -1,5 +1,4 @@
-// Groups that are held out one at a time, such as sites: a figure of new ones owes more to chance
-// than patients show, since groups differ.
+// Groups that are held out one at a time, such as sites.
 #include <algorithm>
 #include <limits>
 

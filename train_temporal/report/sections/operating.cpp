@@ -68,12 +68,13 @@ std::string decision_chart(const TargetReport& report) {
     for (double& value : *values)
       if (value < kLowest) value = std::numeric_limits<double>::quiet_NaN();
   const std::vector<double> none(curve.threshold.size(), 0);
-  return html::line_chart({"Net benefit of treating by the model",
-                           "probability from which one would treat",
-                           "net benefit",
-                           {{report.models.front().name, curve.threshold, curve.model},
-                            {"treat all", curve.threshold, curve.all, {}, {}, true},
-                            {"treat none", curve.threshold, none, {}, {}, true}}});
+  return html::line_chart(
+      {"Net benefit of treating by the model",
+       "probability from which one would treat",
+       "net benefit",
+       {{report.models.front().name, curve.threshold, curve.model},
+        {.name = "treat all", .x = curve.threshold, .y = curve.all, .dashed = true},
+        {.name = "treat none", .x = curve.threshold, .y = none, .dashed = true}}});
 }
 
 std::string decision_section(const TargetReport& report) {

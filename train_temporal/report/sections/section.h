@@ -30,7 +30,7 @@ struct Section {
   void (*json)(Json& summary, const TargetReport&) = nullptr;
   std::string (*text)(const TargetReport&) = nullptr;  // lines of the terminal
   void (*figures)(FigureTable&, const TargetReport&) = nullptr;
-  std::array<SectionFile, 2> drawings = {}, tables = {};  // as many as there are
+  std::array<SectionFile, 2> drawings = {}, tables = {};  // those without a name are none
 
   bool is_of(const TargetReport& report) const { return applies == nullptr || applies(report); }
 };

@@ -84,7 +84,8 @@ bool OutlineOperations::may_drop(Again kind, const std::vector<Outline>& inputs,
   if (keep_ == Keep::kWhole || !result.memory || std::ranges::any_of(inputs, shares)) return false;
   if (kind == Again::kFollows) {
     std::uint64_t stays = 0;
-    for (const Outline& x : inputs) stays += x.is_leaf() || x.memory->recipe ? 0 : x.bytes();
+    for (const Outline& x : inputs)
+      stays += x.is_leaf() || !x.memory || x.memory->recipe ? 0 : x.bytes();
     return stays < result.bytes();
   }
   return kind == Again::kPointwise || keep_ == Keep::kLean;

@@ -16,9 +16,10 @@
 
 namespace coldframe::tune {
 
-// A value that is read and written costs as much time as so many operations of a matrix product;
+// To read and write one value takes as long as so many operations of a matrix product.
 constexpr double kWorkPerValue = 16;
-// a weight, which no cache holds from one chunk of frames to the next, as many as these each time.
+// So many for each time that one weight is read, written or cast: no cache holds it from one chunk
+// of frames to the next.
 constexpr double kWorkPerWeight = 40;
 
 // Counts live bytes, rounded up as the device's allocator does.

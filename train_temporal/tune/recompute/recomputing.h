@@ -14,8 +14,8 @@ namespace coldframe::tune {
 enum class Again {
   kPointwise,  // as cheap as reading and writing the values
   kProduct,    // a matrix product that gives at least as many values as it takes
-  kFollows     // pointwise, but worth it only where what stays for it takes fewer bytes: not what
-               // enters the step, and not what is computed again
+  kFollows     // pointwise, but worth it only where what must be kept for it takes fewer bytes than
+               // its result. What enters the step is kept anyway; what is computed again is not
 };
 
 // An interpreter, and beside its operations (extract/vit/layers.h):
@@ -68,8 +68,8 @@ struct Recomputing : Base {
     return pointwise({x},
                      [number](Base& ops, const Inputs& in) { return ops.times(in[0], number); });
   }
-  // Nobody else keeps what a sum is made of, but for what a bias is added to. The residual stream
-  // is float32, and what a layer adds to it may be half as large.
+  // A sum's operands would be kept for it alone, except where a bias is added. That pays where they
+  // are smaller: the residual stream is float32, and what a layer adds may be in half precision.
   Value plus(const Value& x, const Value& y) {
     return this->again(this->is_parameter(y) ? Again::kPointwise : Again::kFollows, {x, y},
                        [](Base& ops, const Inputs& in) { return ops.plus(in[0], in[1]); });

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint64_t kAnyBudget = std::numeric_limits<std::uint64_t>::max() / 2;
 
-// What a step needs beside what it keeps is small for chunks of so small a part of the frames.
+// Chunks of at least this part of the frames are large. What a step needs beside what it keeps is
+// small for smaller ones.
 constexpr std::int64_t kParts = 8;
 
 // One chunk that goes one way.
@@ -166,7 +167,8 @@ std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t bud
   const std::vector<std::int64_t> all_sizes = sizes(task);
   for (const std::int64_t size : all_sizes) {
     Chunks chunks(task, size);
-    const bool is_part = size >= std::int64_t(std::bit_floor(std::uint64_t(task.frames / kParts)));
+    const bool is_large = size == all_sizes.front() ||
+                          size >= std::int64_t(std::bit_floor(std::uint64_t(task.frames / kParts)));
     bool all_kept = false;
     for (const auto& [word, each] : kStrategies) {
       // To keep what is cheap to compute again gains nothing: `none` goes only where it is asked
@@ -174,11 +176,11 @@ std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t bud
       if (strategy ? each != *strategy : each == Strategy::kNone) continue;
       std::vector<std::uint64_t> budgets{most - std::min(most, chunks.outside())};
       if (each == Strategy::kOptimal && !strategy) {
-        // The search takes time. It pays for all frames at once, for large parts, as they fit or so
-        // that all are kept, and for the smallest chunk where nothing else fits.
+        // The search takes time. It pays for the largest chunks, once with the whole budget and
+        // once so that all are kept, and for the smallest chunk where nothing else fits.
         const bool last =
             size == all_sizes.back() && std::ranges::none_of(found, &ConsideredWay::fits);
-        if (all_kept || !(is_part || last)) continue;
+        if (all_kept || !(is_large || last)) continue;
         if (size < all_sizes.front()) budgets.push_back(chunks.budget_that_keeps_all(most));
       }
       for (const std::uint64_t budget_of_chunk : budgets) {

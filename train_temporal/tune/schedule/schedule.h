@@ -18,8 +18,8 @@ namespace coldframe::tune {
 // What the graph of a step keeps for its way back.
 enum class Keep {
   kWhole,  // all that operators save
-  kCheap,  // what is pointwise is computed again: norms, activations, casts
-  kLean    // so are the products that give as many values as they take: qkv, fc1
+  kCheap,  // what is pointwise is computed again: norms, activations, casts, half-precision sums
+  kLean    // so are the products that give at least as many values as they take: qkv, proj, fc1
 };
 inline constexpr Keep kKeeps[] = {Keep::kWhole, Keep::kCheap, Keep::kLean};
 inline const WordTable<Keep> kKeepWords{

@@ -8,8 +8,11 @@
 #include <dcmtk/dcmjpls/djdecode.h>
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <string_view>
 
 #include "common/cli/error.h"
 #include "common/files/bytes/byte_cursor.h"
