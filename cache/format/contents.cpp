@@ -1,5 +1,7 @@
 #include "cache/format/contents.h"
 
+#include <utility>
+
 #include "cache/format/format.h"
 #include "common/text/text.h"
 
@@ -17,6 +19,29 @@ RowArray ShardHeader::array(std::size_t number) const {
           join_path(kCut, escape_name(view)),
           cut->type(),
           {cut->shape.begin(), cut->shape.end()}};
+}
+
+ExamBytes exam_by_exam(const ShardContents& contents, ReadRows read_rows,
+                       ReadThumbnails read_thumbnails) {
+  const auto rows = [&contents, read_rows = std::move(read_rows)](std::size_t array,
+                                                                  const Append& append) {
+    std::vector<std::byte> bytes;
+    for (std::size_t exam = 0; exam < contents.exams.size(); ++exam) {
+      bytes.resize(contents.exams[exam].info.frames() * contents.header.row_bytes(array));
+      read_rows(exam, array, bytes);
+      append(bytes);
+    }
+  };
+  const auto thumbnails = [&contents,
+                           read_thumbnails = std::move(read_thumbnails)](const Append& append) {
+    std::vector<std::byte> bytes;
+    for (std::size_t exam = 0; exam < contents.exams.size(); ++exam) {
+      bytes.resize(contents.exams[exam].thumbnails.bytes());
+      read_thumbnails(exam, bytes);
+      append(bytes);
+    }
+  };
+  return {rows, thumbnails};
 }
 
 }  // namespace coldframe::cache

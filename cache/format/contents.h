@@ -67,12 +67,20 @@ struct ShardContents {
   std::vector<Failure> failures;
 };
 
-// Where the bytes of the contents come from. Each function hands over the bytes of all exams in
-// their order, as stored, in pieces of any size. It is not called where there are none.
+// Hands over the stored bytes of all exams, in their order and in pieces of any size. A function is
+// not called where there are no bytes.
 using Append = std::function<void(std::span<const std::byte> bytes)>;
 struct ExamBytes {
   std::function<void(std::size_t array, const Append& append)> rows;
   std::function<void(const Append& append)> thumbnails;
 };
+
+// ExamBytes that are read one exam at a time, by its place in the contents. Each function fills the
+// span that it is given. The contents must outlive the result.
+using ReadRows =
+    std::function<void(std::size_t exam, std::size_t array, std::span<std::byte> rows)>;
+using ReadThumbnails = std::function<void(std::size_t exam, std::span<std::byte> bytes)>;
+ExamBytes exam_by_exam(const ShardContents& contents, ReadRows read_rows,
+                       ReadThumbnails read_thumbnails);
 
 }  // namespace coldframe::cache

@@ -233,9 +233,16 @@ MergeReport Merger::run() {
   choose_failures();
   keep_places_free();
   report_.exams = contents_.exams.size();
-  std::vector<ShardSet::Exam> exams;
-  for (const Place& place : chosen_) exams.push_back({caches_[place.cache].get(), place.exam});
-  publish_large(out_.path, contents_, stored_bytes_of(exams), as_named(Existing::kKeep));
+  const auto read_rows = [&](std::size_t exam, std::size_t array, std::span<std::byte> rows) {
+    const Place& place = chosen_[exam];
+    caches_[place.cache]->read_rows(place.exam, array, rows);
+  };
+  const auto read_thumbnails = [&](std::size_t exam, std::span<std::byte> bytes) {
+    const Place& place = chosen_[exam];
+    caches_[place.cache]->read_thumbnails(place.exam, bytes);
+  };
+  publish_large(out_.path, contents_, exam_by_exam(contents_, read_rows, read_thumbnails),
+                as_named(Existing::kKeep));
   return report_;
 }
 

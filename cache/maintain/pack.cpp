@@ -28,9 +28,14 @@ void pack_locked(const Location& location) {
   const bool had_file = files.front() == location.path;  // it comes first; what came since stays
   {
     const ShardSet cache(location);
-    std::vector<ShardSet::Exam> exams;
-    for (std::size_t i = 0; i < cache.exams().size(); ++i) exams.push_back({&cache, i});
-    publish_large(location.path, valid_contents(cache), stored_bytes_of(exams),
+    const ShardContents contents = valid_contents(cache);
+    const auto read_rows = [&](std::size_t exam, std::size_t array, std::span<std::byte> rows) {
+      cache.read_rows(exam, array, rows);
+    };
+    const auto read_thumbnails = [&](std::size_t exam, std::span<std::byte> bytes) {
+      cache.read_thumbnails(exam, bytes);
+    };
+    publish_large(location.path, contents, exam_by_exam(contents, read_rows, read_thumbnails),
                   as_named(existing_for(had_file)));
   }
   for (const fs::path& file : files)

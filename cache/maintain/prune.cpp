@@ -88,26 +88,18 @@ void Pruner::rewrite(const fs::path& path, Step step) const {
   std::vector<std::size_t> rows;
   const ShardContents kept = without(file, step, rows);
   if (kept.exams.empty() && kept.failures.empty()) return remove_file_durably(path);
-  std::vector<std::byte> bytes;
-  const auto append_rows = [&](std::size_t array, const Append& append) {
-    for (std::size_t exam = 0; exam < rows.size(); ++exam) {
-      const StoredExam& stored = kept.exams[exam];
-      bytes.resize(stored.info.frames() * kept.header.row_bytes(array));
-      file.read_run(rows[exam], 1, array, bytes);
-      file.check_rows(stored.info.id, array, stored.checksums[array], bytes);
-      append(bytes);
-    }
+  const auto read_rows = [&](std::size_t exam, std::size_t array, std::span<std::byte> bytes) {
+    const StoredExam& stored = kept.exams[exam];
+    file.read_run(rows[exam], 1, array, bytes);
+    file.check_rows(stored.info.id, array, stored.checksums[array], bytes);
   };
-  const auto append_thumbnails = [&](const Append& append) {
-    for (std::size_t exam = 0; exam < rows.size(); ++exam) {
-      const StoredExam& stored = kept.exams[exam];
-      bytes.resize(stored.thumbnails.bytes());
-      file.read_thumbnails(rows[exam], bytes);
-      file.check_thumbnails(stored.info.id, stored.thumbnails.checksum, bytes);
-      append(bytes);
-    }
+  const auto read_thumbnails = [&](std::size_t exam, std::span<std::byte> bytes) {
+    const StoredExam& stored = kept.exams[exam];
+    file.read_thumbnails(rows[exam], bytes);
+    file.check_thumbnails(stored.info.id, stored.thumbnails.checksum, bytes);
   };
-  publish_large(path, kept, {append_rows, append_thumbnails}, as_named(Existing::kReplace));
+  publish_large(path, kept, exam_by_exam(kept, read_rows, read_thumbnails),
+                as_named(Existing::kReplace));
 }
 
 PruneReport Pruner::count() const {

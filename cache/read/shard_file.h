@@ -29,8 +29,7 @@ class ShardFile {
   std::uint64_t bytes_on_disk() const { return bytes_; }
   std::uint64_t bytes_read() const { return bytes_read_; }  // to open it
 
-  // Forgets the exams of contents(), of which a ShardSet keeps those that hold. (`{}` would keep
-  // the memory.)
+  // Frees the exams of contents(): a ShardSet keeps its own list. (`{}` would keep the memory.)
   void forget_exams() { contents_.exams = std::vector<StoredExam>(); }
 
   // The rows of one array as stored, of `count` exams from number `first` of this file on. Opens

@@ -235,26 +235,6 @@ void ShardSet::read_run(std::span<const std::size_t> run, std::size_t array,
   }
 }
 
-ExamBytes stored_bytes_of(std::vector<ShardSet::Exam> exams) {
-  const auto rows = [exams](std::size_t array, const Append& append) {
-    std::vector<std::byte> bytes;
-    for (const auto& [cache, exam] : exams) {
-      bytes.resize(cache->exams()[exam].frames() * cache->header().row_bytes(array));
-      cache->read_rows(exam, array, bytes);
-      append(bytes);
-    }
-  };
-  const auto thumbnails = [exams](const Append& append) {
-    std::vector<std::byte> bytes;
-    for (const auto& [cache, exam] : exams) {
-      bytes.resize(cache->thumbnails(exam).bytes());
-      cache->read_thumbnails(exam, bytes);
-      append(bytes);
-    }
-  };
-  return {rows, thumbnails};
-}
-
 std::uint64_t ShardSet::bytes_on_disk() const {
   return std::accumulate(
       files_.begin(), files_.end(), std::uint64_t{0},

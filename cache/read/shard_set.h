@@ -20,12 +20,6 @@ namespace coldframe::cache {
 
 class ShardSet {
  public:
-  // One exam of a cache, by its index into exams().
-  struct Exam {
-    const ShardSet* cache;
-    std::size_t exam;
-  };
-
   // CacheError: nothing there, damaged, files of several recipes.
   explicit ShardSet(const Location& location, Detail detail = Detail::kAll);
 
@@ -94,9 +88,6 @@ class ShardSet {
   mutable std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
   mutable std::vector<std::size_t> open_;  // files with a descriptor, the least recently used first
 };
-
-// The stored bytes of these exams, read one exam at a time. The caches must outlive it.
-ExamBytes stored_bytes_of(std::vector<ShardSet::Exam> exams);
 
 // Calls `load` with the files that are there. A packing process may remove a shard between the
 // listing and the opening; then they are listed again.

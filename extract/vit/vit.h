@@ -47,7 +47,7 @@ struct ParallelScaling {
 struct BlockImpl : torch::nn::Module {
   BlockImpl(const Scope& scope, const Architecture& architecture, std::int64_t number);
 
-  // How many sums the block adds to the tokens; each has a dropout of its own.
+  // The number of sums that the block adds to the tokens. Each sum has its own dropout.
   std::size_t parts() const { return kind == BlockKind::kParallelScaling ? 1 : 2; }
 
   // [B, tokens, width] -> the same

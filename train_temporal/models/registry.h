@@ -1,6 +1,6 @@
 // The names of models, as command lines, files and reports have them: gru, bigru, lstm, … A name
-// stands for an architecture, its direction and the order of frames. A model is its file, with its
-// Architecture and its names.
+// stands for an architecture, its direction and the order of frames. A model is a file with its
+// Architecture and its names; named_models() lists the files.
 #pragma once
 
 #include <span>

@@ -35,9 +35,8 @@ std::string make_style() {
   std::string style = "svg { font: 12px system-ui, \"Segoe UI\", Roboto, sans-serif; }\n";
   for (std::string rule : split(kStyle, '\n')) {
     const bool drawn = rule.starts_with("svg .") || rule.starts_with("svg text");
-    if (!drawn || rule.find(":hover") != rule.npos || rule.starts_with("svg .c0") ||
-        rule.starts_with("svg .c4"))  // these set currentColor
-      continue;
+    const bool sets_current = rule.find("{ color:") != rule.npos;
+    if (!drawn || sets_current || rule.find(":hover") != rule.npos) continue;
     for (std::size_t at = rule.find("var("); at != rule.npos; at = rule.find("var(", at)) {
       const std::size_t end = rule.find(')', at);
       rule.replace(at, end + 1 - at, value_of(rule.substr(at + 4, end - at - 4)));

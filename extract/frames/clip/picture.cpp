@@ -59,8 +59,7 @@ int matrix_orientation(std::span<const std::int32_t, 9> matrix) {
   const int xx = sign(matrix[0]), yx = sign(matrix[3]), xy = sign(matrix[1]), yy = sign(matrix[4]);
   const bool straight = xx && yy && !yx && !xy, crossed = !xx && !yy && yx && xy;
   if (!xx && !yx && !xy && !yy) return 1;  // some writers leave it empty
-  if (!straight && !crossed)
-    throw DataError("it is to be shown at an angle that is no multiple of 90°");
+  if (!straight && !crossed) throw DataError("its display angle is not a multiple of 90°");
   const bool mirrors_columns = xx + yx < 0, mirrors_rows = xy + yy < 0;
   const int mirrored = mirrors_columns ? (mirrors_rows ? 3 : 2) : (mirrors_rows ? 4 : 1);
   return crossed ? mirrored + 4 : mirrored;

@@ -9,9 +9,10 @@
 
 namespace coldframe::frames {
 
-// What a display matrix states (ISO/IEC 14496-12, section 6.2.2), as upright() takes it: column x
-// and row y of the stored picture are shown at column m[0]·x + m[3]·y and row m[1]·x + m[4]·y,
-// moved into view. DataError, without the file's name, for angles that are no multiple of 90°.
+// The orientation of a display matrix m (ISO/IEC 14496-12, section 6.2.2), as upright() takes it.
+// The matrix shows column x and row y of the stored picture at column m[0]·x + m[3]·y and row
+// m[1]·x + m[4]·y, moved into view. DataError, without the file's name, for angles that are not
+// multiples of 90°.
 int matrix_orientation(std::span<const std::int32_t, 9> matrix);
 
 class ClipConverter {

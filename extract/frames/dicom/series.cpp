@@ -153,10 +153,9 @@ std::string plain(std::string_view text) {
   return usable ? concat(text, "-") : "";
 }
 
-// Exams are named after what their headers say, so that a name depends neither on the place of the
-// files nor on the exams beside them. "US-7-3fa91c02be": modality and number of the series, where
-// they are known and plain, then the first `digits` of the UID's SHA-256. Patients, dates and the
-// UID itself stay out of it.
+// An exam's name comes from its header alone. Moving the files or adding other exams does not
+// change it. "US-7-3fa91c02be": modality and number of the series, where they are known and plain,
+// then the first `digits` of the UID's SHA-256. Patients, dates and the UID itself stay out of it.
 std::string exam_id(std::string_view modality, std::string_view series_number, std::string_view uid,
                     std::size_t digits) {
   const std::string kind = plain(modality);

@@ -19,7 +19,7 @@ namespace coldframe::frames {
 // no longer be read, or can be again.
 std::string source_stamp(const ExamSpec& exam);
 
-// What a file that is not there counts as.
+// How the digest counts a missing file.
 enum class Lack { kEmpty, kUnreadable };
 
 // The XXH3-128 over the content of an exam's files. It follows whoever reads them in the exam's

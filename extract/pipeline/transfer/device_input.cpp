@@ -61,7 +61,8 @@ torch::Tensor DeviceInput::on_cuda(const torch::Tensor& frames) const {
   const auto* in = resident.const_data_ptr<std::uint8_t>();
   auto* out = images.data_ptr<float>();
   const std::int64_t pixels = size * size;
-  // A multiple of 16 images, so that vectors can load from where each launch's bytes begin.
+  // The number of images is a multiple of 16: each launch's bytes are then aligned for vector
+  // loads.
   const std::int64_t most = std::max<std::int64_t>(1, kMostPixels / pixels / 16 * 16);
   int error = 0;
   for (std::int64_t i = 0; i < batch && error == 0; i += most)

@@ -123,8 +123,8 @@ double kept(const ChunkCost& cost, Keep keep) {
 constexpr Model kWholeModels[] = {{"vit_small_patch16_224", 224, 12, 12, 0, 0, 8},
                                   {"vit_base_patch16_224", 224, 12, 12, 0, 0, 8}};
 
-// Beside its output a block of a ViT-S keeps 15 token-widths, of which 9 are dear to compute, and 1
-// without qkv, proj and fc1.
+// A block of a ViT-S keeps 15 token-widths beside its output. Of these, 9 are expensive to compute
+// again. Without qkv, proj and fc1 it keeps 1.
 TEST(Costs, GraphsKeepWhatIsDear) {
   const ChunkCost cost = chunk_cost(shape_of(kWholeModels[0], false), 16);
   const double whole = kept(cost, Keep::kWhole);

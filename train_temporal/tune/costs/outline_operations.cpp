@@ -81,14 +81,14 @@ Outline OutlineOperations::parameter(const torch::Tensor& tensor) {
 bool OutlineOperations::may_drop(Again kind, const std::vector<Outline>& inputs,
                                  const Outline& result) const {
   const auto shares = [&](const Outline& x) { return x.memory == result.memory; };
-  if (keep_ == Keep::kWhole || !result.memory || std::ranges::any_of(inputs, shares)) return false;
-  if (kind == Again::kFollows) {
-    std::uint64_t stays = 0;
+  if (!result.memory || std::ranges::any_of(inputs, shares)) return false;
+  const auto stays = [&] {
+    std::uint64_t bytes = 0;
     for (const Outline& x : inputs)
-      stays += x.is_leaf() || !x.memory || x.memory->recipe ? 0 : x.bytes();
-    return stays < result.bytes();
-  }
-  return kind == Again::kPointwise || keep_ == Keep::kLean;
+      bytes += x.is_leaf() || !x.memory || x.memory->recipe ? 0 : x.bytes();
+    return bytes;
+  };
+  return drops(keep_, kind, stays, result.bytes());
 }
 
 Outline OutlineOperations::linear(const Outline& x, const torch::Tensor& weight,

@@ -8,6 +8,7 @@
 
 #include "common/torch/tensor.h"
 #include "extract/vit/layers.h"
+#include "train_temporal/tune/schedule/schedule.h"
 
 namespace coldframe::tune {
 
@@ -17,6 +18,15 @@ enum class Again {
   kFollows     // pointwise, but worth it only where what must be kept for it takes fewer bytes than
                // its result. What enters the step is kept anyway; what is computed again is not
 };
+
+// Whether a graph drops a result of so many bytes. `stays()`: the bytes that would have to be kept
+// for it.
+template <class Stays>
+bool drops(Keep keep, Again kind, const Stays& stays, std::uint64_t bytes) {
+  if (keep == Keep::kWhole) return false;
+  if (kind == Again::kFollows) return stays() < bytes;
+  return kind == Again::kPointwise || keep == Keep::kLean;
+}
 
 // An interpreter, and beside its operations (extract/vit/layers.h):
 //   cast(x)                                 in autocast's type, which products take

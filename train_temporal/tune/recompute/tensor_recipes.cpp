@@ -90,13 +90,12 @@ std::shared_ptr<KeptTensor> TensorRecipes::pack(const torch::Tensor& tensor) {
 }
 
 bool TensorRecipes::may_drop(Again kind, const Tensors& inputs, const torch::Tensor& result) const {
-  if (keep_ == Keep::kWhole) return false;
-  if (kind == Again::kFollows) {
-    std::size_t stays = 0;
-    for (const torch::Tensor& x : inputs) stays += x.is_leaf() || recipe_of(x) ? 0 : x.nbytes();
-    return stays < result.nbytes();
-  }
-  return kind == Again::kPointwise || keep_ == Keep::kLean;
+  const auto stays = [&] {
+    std::size_t bytes = 0;
+    for (const torch::Tensor& x : inputs) bytes += x.is_leaf() || recipe_of(x) ? 0 : x.nbytes();
+    return bytes;
+  };
+  return drops(keep_, kind, stays, result.nbytes());
 }
 
 torch::Tensor TensorRecipes::run(Again kind, const Tensors& inputs, const Compute& compute) {

@@ -38,7 +38,7 @@ bool is_frame_header(std::uint32_t marker) {
   return (marker >= 0xC0 && marker <= 0xCF && !table) || marker == 0xF7;  // F7: JPEG-LS
 }
 
-// What a JPEG or JPEG-LS code stream says of itself before it is decoded (ISO/IEC 10918-1 B.2.2).
+// The header of a JPEG or JPEG-LS code stream, read without decoding (ISO/IEC 10918-1 B.2.2).
 struct JpegHeader {
   int rows = 0, columns = 0, components = 0, precision = 0;
   bool rgb_components = false;  // its components are called R, G, B
