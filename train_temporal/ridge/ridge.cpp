@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <stdexcept>
 
 #include "train_temporal/ridge/minimise.h"
@@ -123,35 +122,6 @@ torch::Tensor fit_without_folds(const PrincipalAxes& x, const RowLabels& labels,
   };
   return solve(x, loss, static_cast<std::int64_t>(all), labels.curvature(), penalty,
                kChoiceTolerance, start);
-}
-
-ChosenPenalty choose_penalty(const PrincipalAxes& x, const RowLabels& labels,
-                             const RowFolds& folds) {
-  // From the strongest, by half powers of ten per feature. A path that gets worse three times in a
-  // row has passed its best.
-  constexpr int kStrongest = 4, kWeakest = -6, kPatience = 3;
-  ChosenPenalty best;
-  best.loss = std::numeric_limits<double>::infinity();
-  torch::Tensor coefficients;
-  std::vector<double> unused(labels.rows() * labels.outputs);
-  int worse = 0;
-  for (int power = kStrongest; power >= kWeakest && worse < kPatience; --power) {
-    const double penalty = std::max(x.features(), 1e-6) * std::pow(10.0, power / 2.0);
-    coefficients = fit_without_folds(x, labels, folds, penalty, coefficients);
-    const torch::Tensor outputs = x.rows.mm(coefficients);  // [n, K · C]
-    const auto z = values_of(outputs);
-    std::vector<double> held_out;
-    for (std::size_t row = 0; row < folds.of_row.size(); ++row) {
-      const std::size_t from = (row * folds.count + folds.of_row[row]) * labels.outputs;
-      held_out.insert(held_out.end(), &z[from], &z[from] + labels.outputs);
-    }
-    const double loss = loss_of(labels, held_out, unused);
-    ++worse;
-    if (!(loss < best.loss)) continue;
-    best = {penalty, loss, std::move(held_out)};
-    worse = 0;
-  }
-  return best;
 }
 
 }  // namespace coldframe::temporal

@@ -41,13 +41,4 @@ struct RowFolds {
 torch::Tensor fit_without_folds(const PrincipalAxes& x, const RowLabels& labels,
                                 const RowFolds& folds, double penalty, const torch::Tensor& start);
 
-// The penalty that predicts rows of other folds best.
-struct ChosenPenalty {
-  double penalty = 0;
-  double loss = 0;               // of all rows, each predicted without its fold
-  std::vector<double> held_out;  // [n, C] these predictions
-};
-ChosenPenalty choose_penalty(const PrincipalAxes& x, const RowLabels& labels,
-                             const RowFolds& folds);
-
 }  // namespace coldframe::temporal

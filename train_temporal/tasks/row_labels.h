@@ -25,6 +25,9 @@ struct RowLabels {
     return loss == Loss::kLogistic || loss == Loss::kSquares ? outputs : 1;
   }
   std::size_t rows() const { return value.size() / width(); }
+  bool of_classes() const {  // each row is of one class, which `value` numbers
+    return loss == Loss::kSoftmax || (loss == Loss::kLogistic && outputs == 1 && offset.empty());
+  }
   RowLabels at(const std::vector<std::size_t>& rows) const;
   // About the second derivative of a row's loss, on average, by which steps are scaled.
   double curvature() const;

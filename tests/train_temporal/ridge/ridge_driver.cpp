@@ -1,7 +1,7 @@
 // ridge_driver CASES.json: fits each of a list of {x [n, p], loss, outputs, value, penalty}, in
 // which values that are null are missing, and prints a line of JSON for each: weights [p, C] and
 // intercept [C] with the penalty, those without each fold of `folds` where there are some, and what
-// choose_penalty() finds.
+// choose_fit() finds.
 #include <algorithm>
 #include <iostream>
 #include <limits>
@@ -9,7 +9,7 @@
 #include "common/cli/output.h"
 #include "common/files/json.h"
 #include "common/torch/precision.h"
-#include "train_temporal/ridge/ridge.h"
+#include "train_temporal/ridge/linear_fit.h"
 
 namespace {
 
@@ -53,11 +53,13 @@ Json fit_case(const Json& json) {
   const auto width = static_cast<std::int64_t>(labels.outputs);
   for (std::int64_t k = 0; k < static_cast<std::int64_t>(folds.count); ++k)
     result["without"].push_back(coefficients(x, all.narrow(1, k * width, width)));
-  const ChosenPenalty chosen = choose_penalty(x, labels, folds);
-  result["chosen"] = {{"penalty", chosen.penalty},
-                      {"loss", chosen.loss},
-                      {"held_out", chosen.held_out},
-                      {"features", x.features()}};
+  const LinearFit chosen = choose_fit(x, labels, folds);
+  result["chosen"] = coefficients(x, fit_chosen(x, labels, chosen));
+  result["chosen"].update({{"penalty", chosen.penalty},
+                           {"multiple", chosen.multiple},
+                           {"loss", chosen.loss},
+                           {"held_out", chosen.held_out},
+                           {"features", x.features()}});
   return result;
 }
 

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <stdexcept>
+
+#include "train_temporal/ridge/discriminants.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -32,6 +35,16 @@ TEST(Ridge, RowsWithoutALabelTellNothing) {
   EXPECT_EQ(gradient[2], 0);
   const PrincipalAxes axes = principal_axes(x);
   EXPECT_TRUE(fit_ridge(axes, labels, 0.1).isfinite().all().item<bool>());
+}
+
+// A fold may lack a rare class.
+TEST(Discriminants, AClassWithoutARowCountsAsHalfARow) {
+  const torch::Tensor x = torch::randn({8, 3}, torch::kFloat64);
+  const RowLabels two{RowLabels::Loss::kSoftmax, 3, {0, 1, 1, 0, 1, 0, 1, 0}};
+  const Discriminants fit(x, two);
+  EXPECT_TRUE(fit.coefficients(0.1).isfinite().all().item<bool>());
+  EXPECT_DOUBLE_EQ(fit.log_shares()[2].item<double>(), std::log(0.5 / 8));
+  EXPECT_DOUBLE_EQ(fit.log_shares()[0].item<double>(), std::log(0.5));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-"""Ridge-penalised fits equal scikit-learn's and scikit-survival's at equal penalties, with more and with fewer features
-than rows, and the penalty that is chosen is the one that predicts rows of other folds best."""
+"""Ridge-penalised fits and discriminants equal scikit-learn's and scikit-survival's at equal penalties, with more and with
+fewer features than rows, and the penalty that is chosen is the one that predicts rows of other folds best."""
 import json
 import os
 import subprocess
@@ -7,6 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
+from sklearn.covariance import EmpiricalCovariance
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, Ridge
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.util import Surv
@@ -118,28 +121,80 @@ def test_fits_without_a_fold_are_those_of_the_other_rows(fitted):
             assert np.abs(found - wanted).max() < 0.03 * max(np.abs(wanted).max(), 1), case["loss"]
 
 
-def held_out_loss(case, penalty):
+class RidgeCovariance(EmpiricalCovariance):
+    def __init__(self, penalty=1.0):
+        super().__init__()
+        self.penalty = penalty
+
+    def fit(self, x, y=None):
+        super().fit(x)
+        self.covariance_ = self.covariance_ + self.penalty * np.eye(x.shape[1])
+        return self
+
+
+def discriminants(case, penalty):
+    """scikit-learn's weights [p, C], the intercepts [C] without the classes' shares, and the logarithms of these; of two
+    classes, the differences."""
+    fit = LinearDiscriminantAnalysis(solver="lsqr", covariance_estimator=RidgeCovariance(penalty))
+    fit.fit(np.array(case["x"]), np.array(case["value"], int))
+    shares = np.log(fit.priors_)
+    shares = shares if len(shares) > 2 else np.diff(shares)
+    return fit.coef_.T, fit.intercept_ - shares, shares
+
+
+def without_level(z):
+    """A number that all classes share changes nothing."""
+    return z - z.mean(-1, keepdims=True) if z.shape[-1] > 1 else z
+
+
+def test_discriminants_equal_scikit_learns(fitted):
+    for case, fit in fitted:
+        if case["loss"] not in ("logistic", "softmax"):
+            continue
+        chosen, x = fit["chosen"], np.array(case["x"])
+        weights, constant, shares = discriminants(case, chosen["penalty"])
+        wanted = chosen["multiple"] * (x @ weights + constant) + shares
+        found = x @ np.reshape(chosen["weights"], weights.shape) + chosen["intercept"]
+        np.testing.assert_allclose(without_level(found), without_level(wanted), atol=1e-6 * np.abs(wanted).max(),
+                                   err_msg=f"{case['loss']} {x.shape}")
+
+
+def loss_of_numbers(case, penalty):
     """The sum of the losses of all rows, each predicted without its fold, by scikit-learn."""
     loss = 0
     for fold in range(FOLDS):
         weights, intercept = by_library({**without_fold(case, fold), "penalty": penalty})
         out = np.array(case["folds"]) == fold
-        z = np.array(case["x"])[out] @ weights + intercept
-        y = np.array(case["value"])[out]
-        if case["loss"] == "squares":
-            loss += np.sum((z[:, 0] - y) ** 2) / 2
-        else:
-            loss += np.sum(np.logaddexp(0, z[:, 0]) - y * z[:, 0])
+        loss += np.sum((np.array(case["x"])[out] @ weights[:, 0] + intercept - np.array(case["value"])[out]) ** 2) / 2
     return loss
+
+
+def loss_of_classes(case, penalty):
+    """The same of discriminants, with the multiple that suits them best."""
+    parts = []
+    for fold in range(FOLDS):
+        weights, constant, shares = discriminants(without_fold(case, fold), penalty)
+        out = np.array(case["folds"]) == fold
+        parts.append((np.array(case["x"])[out] @ weights + constant, shares, np.array(case["value"])[out]))
+
+    def loss(log_multiple):
+        total = 0
+        for d, shares, label in parts:
+            z = np.exp(log_multiple) * d + shares
+            z = np.hstack([np.zeros_like(z), z]) if z.shape[1] == 1 else z
+            total += np.sum(np.logaddexp.reduce(z, 1) - z[np.arange(len(z)), label])
+        return total
+    return minimize_scalar(loss, bounds=(-7, 2), method="bounded", options={"xatol": 1e-4}).fun
 
 
 def test_the_chosen_penalty_predicts_rows_of_other_folds_best(fitted):
     for case, fit in fitted[1::2]:
-        if case["loss"] not in ("logistic", "squares"):
+        if case["loss"] == "cox":
             continue
-        chosen = fit["chosen"]
-        grid = [chosen["features"] * 10 ** (power / 2) for power in range(-6, 5)]
-        losses = [held_out_loss(case, penalty) for penalty in grid]
+        chosen, is_number = fit["chosen"], case["loss"] == "squares"
+        held_out_loss = loss_of_numbers if is_number else loss_of_classes
+        unit = chosen["features"] / (1 if is_number else np.shape(case["x"])[1])
+        losses = [held_out_loss(case, unit * 10 ** (power / 2)) for power in range(-6, 5)]
         assert chosen["loss"] == pytest.approx(held_out_loss(case, chosen["penalty"]), rel=1e-3)
         assert chosen["loss"] <= min(losses) * 1.002, (case["loss"], np.shape(case["x"]), losses, chosen["penalty"])
 

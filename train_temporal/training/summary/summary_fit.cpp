@@ -9,7 +9,7 @@
 #include "train_temporal/data/feature_stream.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/models/summary/summary_model.h"
-#include "train_temporal/ridge/ridge.h"
+#include "train_temporal/ridge/linear_fit.h"
 #include "train_temporal/splits/split_assign.h"
 #include "train_temporal/tasks/task_kind.h"
 #include "train_temporal/training/objective/validation_figure.h"
@@ -43,8 +43,21 @@ std::vector<double> as_outputs(const Target& target, const RowLabels& labels,
 // A target is fitted with these.
 struct Choice {
   Family family = Family::kAverage;
-  ChosenPenalty penalty = {0, std::numeric_limits<double>::infinity(), {}};
+  LinearFit fit = {};
+  double nats = std::numeric_limits<double>::infinity();  // below another's: it is the better one
 };
+
+// A priori the mean of the frames is as likely as all other families together, which are equally
+// likely: where few exams tell them apart, the best of eight or nine is chance.
+double prior_nats(Family family, std::size_t families) {
+  return family == Family::kAverage ? 0 : std::log(static_cast<double>(families - 1));
+}
+
+// The negative logarithm of the likelihood, but for a constant. Squares have their own variance.
+double loss_in_nats(const RowLabels& labels, double loss) {
+  if (labels.loss != RowLabels::Loss::kSquares) return loss;
+  return static_cast<double>(labels.rows()) / 2 * std::log(loss);
+}
 
 class SummaryFit {
  public:
@@ -166,8 +179,10 @@ class SummaryFit {
       const auto family = static_cast<Family>(f);
       const PrincipalAxes axes = principal_axes(design(rows, family).x);
       for (std::size_t i = 0; i < targets.size(); ++i) {
-        ChosenPenalty found = choose_penalty(axes, labels[i], parts);
-        if (found.loss < best[i].penalty.loss) best[i] = {family, std::move(found)};
+        LinearFit found = choose_fit(axes, labels[i], parts);
+        const double nats =
+            loss_in_nats(labels[i], found.loss) + prior_nats(family, tables_.size());
+        if (nats < best[i].nats) best[i] = {family, std::move(found), nats};
       }
     }
     for (std::size_t i = 0; i < targets.size(); ++i) fit(targets[i], rows, labels[i], best[i]);
@@ -179,11 +194,11 @@ class SummaryFit {
     const std::size_t first = task_.targets.first_output(target);
     const SummaryDesign x = design(rows, choice.family);
     const PrincipalAxes axes = principal_axes(x.x);
-    const torch::Tensor fitted = fit_ridge(axes, labels, choice.penalty.penalty);
+    const torch::Tensor fitted = fit_chosen(axes, labels, choice.fit);
     const std::int64_t last = fitted.size(0) - 1;
     const torch::Tensor weights = axes.axes.mm(fitted.narrow(0, 0, last)).t();  // [C, D + K]
     write(first, x, weights, fitted.select(0, last), choice.family, is_of_two(own, labels));
-    const auto outputs = as_outputs(own, labels, choice.penalty.held_out);
+    const auto outputs = as_outputs(own, labels, choice.fit.held_out);
     for (std::size_t i = 0; i < rows.size(); ++i)
       std::copy_n(&outputs[i * own.outputs()], own.outputs(),
                   &held_out_[rows[i] * width() + first]);
