@@ -9,17 +9,18 @@ namespace {
 
 constexpr double kLowestTemperature = 0.05, kHighestTemperature = 20.0;
 
-// Platt's targets (1999): with n exams of a class its target probability is (n + 1) / (n + C), not
-// 1. A validation part that the model separates perfectly would otherwise ask for a temperature of
-// 0, and small parts often are.
+// Platt's targets (1999): with n exams of a class its target probability is (n + 1) / (n + 2), not
+// 1, and the others share the rest. A validation part that the model separates perfectly would
+// otherwise ask for a temperature of 0, and small parts often are.
 std::vector<double> smoothed_targets(std::size_t classes, std::span<const int> label) {
   std::vector<double> count(classes, 0), target(label.size() * classes);
   for (int l : label) count[static_cast<std::size_t>(l)] += 1;
   for (std::size_t i = 0; i < label.size(); ++i) {
     const double n = count[static_cast<std::size_t>(label[i])];
-    const double rest = 1.0 / (n + static_cast<double>(classes));
+    const double rest = 1.0 / (n + 2.0);
     for (std::size_t c = 0; c < classes; ++c) {
-      target[i * classes + c] = static_cast<int>(c) == label[i] ? (n + 1.0) * rest : rest;
+      const bool own = static_cast<int>(c) == label[i];
+      target[i * classes + c] = own ? (n + 1.0) * rest : rest / static_cast<double>(classes - 1);
     }
   }
   return target;

@@ -13,12 +13,13 @@ Discriminants::Discriminants(const torch::Tensor& rows, const RowLabels& labels)
   const torch::Tensor member =
       torch::one_hot(torch::tensor(numbers, torch::kInt64), classes).to(torch::kFloat64);
   const torch::Tensor count = member.sum(0);
-  mean_ = rows.mean(0);
+  const auto n = static_cast<double>(std::max<std::int64_t>(rows.size(0), 1));
+  mean_ = rows.sum(0) / n;
   const torch::Tensor from_mean = rows - mean_;
   centres_ = from_mean.t().mm(member) / count.clamp_min(1);
   const torch::Tensor within = from_mean - member.mm(centres_.t());
-  covariance_ = within.t().mm(within) / static_cast<double>(rows.size(0));
-  const torch::Tensor shares = count.clamp_min(kRowsOfAbsentClass) / rows.size(0);
+  covariance_ = within.t().mm(within) / n;
+  const torch::Tensor shares = count.clamp_min(kRowsOfAbsentClass) / n;
   log_shares_ = outputs_of(shares.log().unsqueeze(0)).squeeze(0);
 }
 

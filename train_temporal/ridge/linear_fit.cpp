@@ -33,19 +33,36 @@ double loss_at(const RowLabels& labels, const std::vector<double>& z) {
   return loss_of(labels, z, unused);
 }
 
+// `coefficients`: fit_without_folds() with the penalty.
+LinearFit ridge_fit(const PrincipalAxes& x, const RowLabels& labels, const RowFolds& folds,
+                    double penalty, const torch::Tensor& coefficients) {
+  const std::vector<double> z = doubles(x.rows.mm(coefficients));  // [n, K · C]
+  LinearFit fit{penalty};
+  for (std::size_t row = 0; row < folds.of_row.size(); ++row) {
+    const std::size_t from = (row * folds.count + folds.of_row[row]) * labels.outputs;
+    fit.held_out.insert(fit.held_out.end(), &z[from], &z[from] + labels.outputs);
+  }
+  fit.loss = loss_at(labels, fit.held_out);
+  return fit;
+}
+
 LinearFit choose_ridge(const PrincipalAxes& x, const RowLabels& labels, const RowFolds& folds) {
   torch::Tensor coefficients;
   return best_on_path(x.features(), [&](double penalty) {
     coefficients = fit_without_folds(x, labels, folds, penalty, coefficients);
-    const std::vector<double> z = doubles(x.rows.mm(coefficients));  // [n, K · C]
-    LinearFit fit{penalty};
-    for (std::size_t row = 0; row < folds.of_row.size(); ++row) {
-      const std::size_t from = (row * folds.count + folds.of_row[row]) * labels.outputs;
-      fit.held_out.insert(fit.held_out.end(), &z[from], &z[from] + labels.outputs);
-    }
-    fit.loss = loss_at(labels, fit.held_out);
-    return fit;
+    return ridge_fit(x, labels, folds, penalty, coefficients);
   });
+}
+
+double loss_of_constants(const PrincipalAxes& x, const RowLabels& labels, const RowFolds& folds) {
+  const PrincipalAxes none{x.rows.narrow(1, x.axes.size(1), 1), x.axes.narrow(1, 0, 0),
+                           x.variance.narrow(0, 0, 0)};
+  return ridge_fit(none, labels, folds, 0, fit_without_folds(none, labels, folds, 0, {})).loss;
+}
+
+double log_likelihood(const RowLabels& labels, double loss) {
+  if (labels.loss != RowLabels::Loss::kSquares) return -loss;
+  return -static_cast<double>(labels.rows()) / 2 * std::log(loss);
 }
 
 torch::Tensor places(const std::vector<std::size_t>& rows) {
@@ -110,8 +127,11 @@ LinearFit choose_discriminants(const PrincipalAxes& x, const RowLabels& labels,
 }  // namespace
 
 LinearFit choose_fit(const PrincipalAxes& x, const RowLabels& labels, const RowFolds& folds) {
-  return labels.of_classes() ? choose_discriminants(x, labels, folds)
-                             : choose_ridge(x, labels, folds);
+  LinearFit fit =
+      labels.of_classes() ? choose_discriminants(x, labels, folds) : choose_ridge(x, labels, folds);
+  fit.gain = log_likelihood(labels, fit.loss) -
+             log_likelihood(labels, loss_of_constants(x, labels, folds));
+  return fit;
 }
 
 torch::Tensor fit_chosen(const PrincipalAxes& x, const RowLabels& labels, const LinearFit& fit) {

@@ -14,6 +14,9 @@ struct LinearFit {
   double multiple = 1;  // of discriminants, which without it are too sure of few rows
   double loss = std::numeric_limits<double>::infinity();  // of all rows, each without its fold
   std::vector<double> held_out = {};                      // [n, C] these predictions
+  // How much likelier they make the labels than a constant does that is fitted to the same rows: a
+  // difference of logarithms. Squares have the variance that suits them.
+  double gain = -std::numeric_limits<double>::infinity();
 };
 LinearFit choose_fit(const PrincipalAxes& x, const RowLabels& labels, const RowFolds& folds);
 

@@ -170,8 +170,10 @@ std::size_t best_of(std::span<const FinishedFit> fits) {
   worst.figure = best.best_figure;
   for (const FinishedFit& fit : fits) {
     const FitRecord& record = fit.record;
-    const EpochLosses kept = record.history.empty() ? worst : record.history[record.best_epoch];
-    best.update(kept.validation, kept.figure);
+    const bool takes_place = fit.name.frame == kSummaryModel;
+    const bool found_nothing = record.history.empty() || (takes_place && !record.lead);
+    const EpochLosses kept = found_nothing ? worst : record.history[record.best_epoch];
+    best.update(kept.validation - (takes_place ? record.lead.value_or(0) : 0), kept.figure);
   }
   return best.best_epoch;
 }

@@ -55,7 +55,7 @@ inline constexpr const char* kDivergedAtOnce =
     "`coldframe cache stats`";
 
 // The fit that did best on its validation part, decided as early stopping does it; the first of
-// equals.
+// equals. A `summary` in a model's place has FitRecord::lead, or is no choice.
 std::size_t best_of(std::span<const FinishedFit> fits);
 
 // In a FitName where a `summary` may take the model's place.

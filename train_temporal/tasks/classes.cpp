@@ -96,6 +96,7 @@ class NominalKind : public ClassKind {
   }
   void learn_outputs(Readout& readout, const LabelledOutputs&,
                      const LabelledOutputs& validation) const override {
+    if (validation.calibrated) return;
     const std::vector<int> label(validation.label.begin(), validation.label.end());
     const std::size_t outputs = label.empty() ? 2 : validation.outputs.size() / label.size();
     readout.temperature = fit_temperature(validation.outputs, outputs, label);

@@ -48,6 +48,7 @@ struct LossSettings {
 // A part's outputs [n, outputs] with their labels [n], none missing.
 struct LabelledOutputs {
   std::vector<double> outputs, label;
+  bool calibrated = false;  // the scale of these outputs was learnt from held-out predictions
 };
 
 class TaskKind {

@@ -134,6 +134,7 @@ void write_record(const std::filesystem::path& path, const FitRecord& record) {
   json["best_epoch"] = record.best_epoch;
   json["diverged"] = record.diverged;
   json["pieces"] = Json::array({record.micro_batches.training, record.micro_batches.evaluation});
+  if (record.lead) json["lead"] = *record.lead;
   json["history"] = history_json(record.history);
   write_sealed_safetensors(path, tensors, {{"state", json.dump()}});
 }
@@ -146,6 +147,7 @@ FitRecord read_record(const std::filesystem::path& path) {
     record.diverged = json.at("diverged").get<bool>();
     record.micro_batches = micro_batches_from_json(json.at("pieces"));
     record.history = history_from_json(json.at("history"));
+    if (json.contains("lead")) record.lead = json["lead"].get<double>();
     record.validation_logits = doubles(tensors.at("validation_logits"));
     record.test_logits = doubles(tensors.at("test_logits"));
     if (tensors.contains("train_logits")) record.train_logits = doubles(tensors.at("train_logits"));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -122,6 +123,9 @@ struct FitRecord {
   std::vector<double> validation_logits, test_logits;
   std::vector<double> train_logits;  // of Cox's targets alone: of these comes the baseline
   std::vector<double> families;      // of the model summary: its tensor of that name, [C]
+  // Of a summary that found something: how far below its validation loss that of a model must lie
+  // whose place it would take.
+  std::optional<double> lead;
 };
 
 // Observers see this of a fit's last epoch beside the losses.

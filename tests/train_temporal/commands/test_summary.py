@@ -75,6 +75,7 @@ def test_files_predict_what_was_held_out(change, tmp_path):
         with safe_open(folder / "run" / "controls" / "summary" / f"fold-{fold}-seed-0.safetensors", "np") as file:
             tensors = {name: file.get_tensor(name).astype(float) for name in file.keys()}
             reading = json.loads(file.metadata()["card"])["targets"][0]
+        assert reading["temperature"] == 1  # the fit has chosen its scale by exams that were held out
         assert tensors["family"].tolist() == [7, 7] and tensors["per_second"] == 1
         for number, (_, _, _, values, times) in enumerate(made):
             row = held_out[f"exam-{number}"]

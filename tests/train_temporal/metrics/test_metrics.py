@@ -182,8 +182,8 @@ def test_the_temperature_minimises_the_smoothed_log_loss(tmp_path, seed):
     ours = run_driver(tmp_path, [(label, probability, 0.5)])[0]["temperature"]
     logit = np.log(np.maximum(probability, 1e-12))
     count = np.bincount(label, minlength=classes)[label]
-    target = np.repeat((1 / (count + classes))[:, None], classes, 1)
-    target[np.arange(len(label)), label] = (count + 1) / (count + classes)
+    target = np.repeat((1 / (count + 2) / (classes - 1))[:, None], classes, 1)
+    target[np.arange(len(label)), label] = (count + 1) / (count + 2)
 
     def loss(log_t):
         z = logit / np.exp(log_t)

@@ -57,6 +57,7 @@ Json fit_case(const Json& json) {
   result["chosen"] = coefficients(x, fit_chosen(x, labels, chosen));
   result["chosen"].update({{"penalty", chosen.penalty},
                            {"multiple", chosen.multiple},
+                           {"gain", chosen.gain},
                            {"loss", chosen.loss},
                            {"held_out", chosen.held_out},
                            {"features", x.features()}});

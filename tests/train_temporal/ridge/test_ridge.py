@@ -199,6 +199,23 @@ def test_the_chosen_penalty_predicts_rows_of_other_folds_best(fitted):
         assert chosen["loss"] <= min(losses) * 1.002, (case["loss"], np.shape(case["x"]), losses, chosen["penalty"])
 
 
+def test_a_gain_is_what_constants_lack(tmp_path):
+    """In nats, of all rows without their fold; of labels that have nothing to do with the rows it is about none."""
+    random, cases = np.random.default_rng(2), []
+    x = made_rows(random, 100, 6)
+    folds = (np.arange(100) % FOLDS).tolist()
+    for make in (binary, classes, numbers, times):
+        made = make(random, x)
+        cases += [{"x": rows.tolist(), "penalty": 1.0, "folds": folds, **made} for rows in (x, random.permutation(x))]
+    gains = [fit["chosen"]["gain"] for fit in run_driver(tmp_path, cases)]
+    for found, none in zip(gains[::2], gains[1::2], strict=True):
+        assert found > 10 and -2 < none < 2, gains
+    value, of = np.array(cases[4]["value"]), np.array(folds)
+    alone = np.array([value[of != fold].mean() for fold in of])
+    chosen = run_driver(tmp_path, cases[4:5])[0]["chosen"]
+    assert chosen["gain"] == pytest.approx(50 * np.log(np.sum((value - alone) ** 2) / 2 / chosen["loss"]), rel=1e-6)
+
+
 def test_outputs_with_labels_of_their_own_are_fitted_apart(tmp_path):
     """Logistic outputs share the penalty and nothing else; a row may lack the label of one; an offset is added."""
     random = np.random.default_rng(5)

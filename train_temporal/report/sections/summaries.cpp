@@ -38,7 +38,7 @@ std::string found_text(const ModelResult& model) {
 std::string taken_text(const ModelResult& model) {
   if (model.families.empty() || model.name == "summary") return "";
   return concat("A summary of the frames took the place of ", model.name,
-                " in fits whose validation part it did better on (", kNoFamily,
+                " in fits where that was not clearly better on the validation part (", kNoFamily,
                 ": in the others): ", families_text(model), ".");
 }
 

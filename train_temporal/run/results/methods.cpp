@@ -120,7 +120,9 @@ std::string choice_sentence(const Json& config, const Json& result) {
       " A ridge-penalised linear model on one summary of the frames over time, its kind "
       "and penalty chosen by cross-validation of the training and validation parts, took "
       "the place of the model in ",
-      taken, " of ", plural(all, "fit"), ", whose validation part it did better on.");
+      taken, " of ", plural(all, "fit"),
+      ", where it had found something and the model was not clearly better on the validation "
+      "part.");
 }
 
 std::string search_sentence(const Json& config, const Json& result) {

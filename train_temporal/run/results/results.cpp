@@ -80,16 +80,18 @@ FoldReadout add_target(ModelPredictions& model, std::span<const FinishedFit> see
   std::vector<std::vector<double>> validation_scores;
   for (const FinishedFit& fit : seeds) {
     Readout readout = readout_of(labels, split.train);
+    const auto& families = fit.record.families;
+    LabelledOutputs held_out =
+        labelled(labels, split.validation, own(fit.record.validation_logits), outputs);
+    held_out.calibrated = !families.empty();
     labels.kind().learn_outputs(
-        readout, labelled(labels, split.train, own(fit.record.train_logits), outputs),
-        labelled(labels, split.validation, own(fit.record.validation_logits), outputs));
+        readout, labelled(labels, split.train, own(fit.record.train_logits), outputs), held_out);
     validation_scores.push_back(scores_of(labels, readout, own(fit.record.validation_logits)));
     add_share(validation_mean, validation_scores.back(), share);
     const std::vector<double> scores = scores_of(labels, readout, own(fit.record.test_logits));
     add_share(test_mean, scores, share);
     if (seeds.size() > 1) append(model.fits[t][result.seeds.size()], scores);
     result.seeds.push_back(readout);
-    const auto& families = fit.record.families;
     result.families.push_back(
         families.empty() ? kNoFamily
                          : family_name(static_cast<Family>(families[targets.first_output(t)])));

@@ -44,20 +44,19 @@ std::vector<double> as_outputs(const Target& target, const RowLabels& labels,
 struct Choice {
   Family family = Family::kAverage;
   LinearFit fit = {};
-  double nats = std::numeric_limits<double>::infinity();  // below another's: it is the better one
+  // Its gain, and what was believed before: above 0 it is likelier than constants.
+  double belief = -std::numeric_limits<double>::infinity();
 };
 
 // A priori the mean of the frames is as likely as all other families together, which are equally
 // likely: where few exams tell them apart, the best of eight or nine is chance.
-double prior_nats(Family family, std::size_t families) {
-  return family == Family::kAverage ? 0 : std::log(static_cast<double>(families - 1));
+double prior_belief(Family family, std::size_t families) {
+  return family == Family::kAverage ? 0 : -std::log(static_cast<double>(families - 1));
 }
 
-// The negative logarithm of the likelihood, but for a constant. Squares have their own variance.
-double loss_in_nats(const RowLabels& labels, double loss) {
-  if (labels.loss != RowLabels::Loss::kSquares) return loss;
-  return static_cast<double>(labels.rows()) / 2 * std::log(loss);
-}
+// In its place a model must be likelier than a summary that found something by odds of e², 7 to 1:
+// validation parts are small.
+constexpr double kLead = 2;
 
 class SummaryFit {
  public:
@@ -180,9 +179,8 @@ class SummaryFit {
       const PrincipalAxes axes = principal_axes(design(rows, family).x);
       for (std::size_t i = 0; i < targets.size(); ++i) {
         LinearFit found = choose_fit(axes, labels[i], parts);
-        const double nats =
-            loss_in_nats(labels[i], found.loss) + prior_nats(family, tables_.size());
-        if (nats < best[i].nats) best[i] = {family, std::move(found), nats};
+        const double belief = found.gain + prior_belief(family, tables_.size());
+        if (belief > best[i].belief) best[i] = {family, std::move(found), belief};
       }
     }
     for (std::size_t i = 0; i < targets.size(); ++i) fit(targets[i], rows, labels[i], best[i]);
@@ -190,6 +188,8 @@ class SummaryFit {
 
   void fit(std::size_t target, const std::vector<std::size_t>& rows, const RowLabels& labels,
            const Choice& choice) {
+    belief_ += choice.belief;
+    squares_ += labels.loss == RowLabels::Loss::kSquares;
     const Labels& own = task_.targets[target];
     const std::size_t first = task_.targets.first_output(target);
     const SummaryDesign x = design(rows, choice.family);
@@ -245,7 +245,16 @@ class SummaryFit {
          objective_.of(result.validation_logits, task_.split.validation).mean(), 0,
          figure_of(result.validation_logits)});
     if (objective_.couples()) result.train_logits = std::move(of_train);
+    if (belief_ > 0) result.lead = lead(result.history.back().validation);
     return result;
+  }
+
+  // kLead as a difference of validation losses, which are means over exams and targets. A loss of
+  // squares L says n log(L) / 2 of n exams, which has the slope n / 2L.
+  double lead(double loss) const {
+    const auto targets = static_cast<double>(task_.targets.size());
+    const double unit = std::lerp(1.0, 2 * loss, static_cast<double>(squares_) / targets);
+    return kLead * unit / (targets * static_cast<double>(task_.split.validation.size()));
   }
 
   // What early stopping would watch, by which a fold chooses between models.
@@ -291,6 +300,8 @@ class SummaryFit {
   std::vector<torch::Tensor> tables_;          // [family] of all of them, [n, D]
   RowFolds parts_;
   std::vector<double> held_out_;  // [n, C] predictions without the exam's part
+  double belief_ = 0;             // Choice::belief of all targets
+  std::size_t squares_ = 0;       // targets whose loss is of squares
 };
 
 }  // namespace

@@ -1,0 +1,35 @@
+#include <gtest/gtest.h>
+
+#include "train_temporal/models/registry.h"
+#include "train_temporal/run/cross_validation.h"
+
+namespace coldframe::temporal {
+namespace {
+
+FinishedFit fit_of(const char* frame, double loss, std::optional<double> lead = {}) {
+  FinishedFit fit{{"gru", 0, 0, 0, 0, frame}, nullptr, {}};
+  fit.record.history.push_back({.validation = loss});
+  fit.record.lead = lead;
+  return fit;
+}
+
+std::size_t best(double model, double summary, std::optional<double> lead) {
+  return best_of(std::vector{fit_of(kItself, model), fit_of(kSummaryModel, summary, lead)});
+}
+
+TEST(BestFit, ASummaryGivesWayToAModelThatIsClearlyBetter) {
+  EXPECT_EQ(best(0.60, 0.62, 0.1), 1u);
+  EXPECT_EQ(best(0.50, 0.62, 0.1), 0u);
+  EXPECT_EQ(best(0.62, 0.60, 0.1), 1u);
+}
+
+TEST(BestFit, ASummaryThatFoundNothingIsNoChoice) {
+  EXPECT_EQ(best(0.62, 0.60, {}), 0u);
+}
+
+TEST(BestFit, FramesAreComparedAsTheyAre) {
+  EXPECT_EQ(best_of(std::vector{fit_of("first", 0.5), fit_of("last", 0.4)}), 1u);
+}
+
+}  // namespace
+}  // namespace coldframe::temporal
