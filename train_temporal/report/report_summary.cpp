@@ -152,7 +152,6 @@ Json metrics_json(const TargetReport& report) {
 }
 
 std::string summary_text(const TargetReport& report) {
-  if (report.models.empty()) return "no models\n";
   const ModelResult& main = report.models.front();
   const bool one_part = main.folds.size() == 1;
   std::string text = concat(

@@ -87,6 +87,10 @@ bool is_binary(const TargetReport& report) {
   return report.scale == Scale::kNominal && report.classes.size() == 2;
 }
 
+bool has_classes(const TargetReport& report) {
+  return report.scale == Scale::kNominal || report.scale == Scale::kOrdinal;
+}
+
 const char* labels_name(const TargetReport& report) {
   return report.per_frame ? "frames" : "exams";
 }

@@ -34,6 +34,7 @@ Json to_json(const ModelResult& model);  // its figures
 
 std::string model_label(const ModelResult& model);  // "gru", "single, middle frame"
 bool is_binary(const TargetReport& report);
+bool has_classes(const TargetReport& report);
 // "exams" or "frames" of the data; and what figures are over, "patients" where exams are averaged.
 const char* labels_name(const TargetReport& report);
 std::string rows_name(const TargetReport& report);

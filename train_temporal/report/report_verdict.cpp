@@ -275,7 +275,6 @@ std::string sentence_of(const Claim& claim, const Control& control, const Target
 }  // namespace
 
 std::vector<std::string> verdict(const TargetReport& report) {
-  if (report.models.empty()) return {};
   std::vector<std::string> lines = {about_the_model(report)}, unexamined;
   const bool learnt = has_learnt(report);
   bool of_one_seed = false;

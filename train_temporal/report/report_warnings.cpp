@@ -15,7 +15,6 @@ namespace {
 constexpr std::size_t kFewValidationPatients = 10, kFewPatients = 50;
 
 void warn_of_held_out_parts(const TargetReport& report, std::vector<std::string>& warnings) {
-  if (report.models.empty()) return;
   const std::vector<FoldScores>& folds = report.models.front().folds;
   for (std::size_t c = 0; c < report.classes.size(); ++c) {
     std::vector<std::string> lacking;
@@ -44,7 +43,7 @@ void visit_figures(const TargetReport& report, const Take& take) {
 
 // Folds hold out few events, or nobody who is followed for long.
 void warn_of_undefined_folds(const TargetReport& report, std::vector<std::string>& warnings) {
-  if (report.models.empty() || report.scale != Scale::kTime) return;
+  if (report.scale != Scale::kTime) return;
   visit_figures(report, [&](const MetricSummary& figure, const std::string& where) {
     const auto lacking = std::ranges::find_if_not(figure.per_fold, &MetricValue::defined);
     if (!figure.by_fold || lacking == figure.per_fold.end()) return;
@@ -57,7 +56,6 @@ void warn_of_undefined_folds(const TargetReport& report, std::vector<std::string
 }
 
 void warn_of_ranks_across_folds(const TargetReport& report, std::vector<std::string>& warnings) {
-  if (report.models.empty()) return;
   const ModelResult& model = report.models.front();
   const ScaleWords& words = words_of(report.scale);
   std::vector<std::string> figures;
@@ -76,7 +74,6 @@ void warn_of_ranks_across_folds(const TargetReport& report, std::vector<std::str
 
 // The figures that have a value but no interval, by the reason.
 void warn_of_missing_intervals(const TargetReport& report, std::vector<std::string>& warnings) {
-  if (report.models.empty()) return;
   std::map<std::string, std::vector<std::string>> figures;
   for (const MetricSummary& summary : report.models.front().summary) {
     const Estimate& estimate = summary.primary();

@@ -124,18 +124,20 @@ void add_characteristics(Json& summary, const TargetReport& report) {
 
 }  // namespace
 
-constexpr Section kFlowSection = {
-    .heading = "Flow of exams",
-    .applies = [](const TargetReport& report) { return report.data.flow.found > 0; },
-    .body = flow_section,
-    .json = add_flow,
-    .drawings = {{{"flow", flow_chart}}},
-    .tables = {{{"flow", flow_csv}}}};
-constexpr Section kCharacteristicsSection = {
-    .heading = "Characteristics by class",
-    .applies = [](const TargetReport& report) { return !report.characteristics.empty(); },
-    .body = characteristics_section,
-    .json = add_characteristics,
-    .tables = {{{"characteristics", characteristics_csv}}}};
+std::span<const Section> cohort_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Flow of exams",
+       .applies = [](const TargetReport& report) { return report.data.flow.found > 0; },
+       .body = flow_section,
+       .json = add_flow,
+       .drawings = {{{"flow", flow_chart}}},
+       .tables = {{{"flow", flow_csv}}}},
+      {.heading = "Characteristics by class",
+       .applies = [](const TargetReport& report) { return !report.characteristics.empty(); },
+       .body = characteristics_section,
+       .json = add_characteristics,
+       .tables = {{{"characteristics", characteristics_csv}}}}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

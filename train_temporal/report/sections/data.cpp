@@ -76,10 +76,13 @@ std::string split_section(const TargetReport& report) {
 
 }  // namespace
 
-constexpr Section kDataSection = {.heading = "Data", .body = data_section};
-constexpr Section kSplitsSection = {
-    .heading = "Splits",
-    .applies = [](const TargetReport& report) { return !report.choices.empty(); },
-    .body = split_section};
+std::span<const Section> data_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Data", .body = data_section},
+      {.heading = "Splits",
+       .applies = [](const TargetReport& report) { return !report.choices.empty(); },
+       .body = split_section}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

@@ -1,5 +1,5 @@
-// Figures that a clinic or a reviewer asks for: the AUROC by DeLong, figures at given thresholds,
-// decision curves.
+// Figures that a clinic or a reviewer asks for: calibration, figures at given thresholds, the AUROC
+// by DeLong, decision curves.
 #include <cmath>
 #include <limits>
 
@@ -151,14 +151,10 @@ void add_operating_figures(FigureTable& table, const TargetReport& report) {
   }
 }
 
-bool is_binary_with_models(const TargetReport& report) {
-  return !report.models.empty() && is_binary(report);
-}
-
 }  // namespace
 
 void add_delong(std::vector<ModelResult>& models, double level) {
-  if (models.empty() || models.front().folds.empty()) return;
+  if (models.front().folds.empty()) return;
   const ScoredExams& exams = models.front().folds.front().exams;
   if (exams.width != 2 || exams.scale != Scale::kNominal) return;
   const AurocParts main = auroc_parts_of(models.front());
@@ -169,24 +165,29 @@ void add_delong(std::vector<ModelResult>& models, double level) {
   }
 }
 
-constexpr Section kOperatingPointsSection = {.heading = "Operating points",
-                                             .applies = is_binary_with_models,
-                                             .body = points_section,
-                                             .evaluate = evaluate_operating_points,
-                                             .json = add_operating_points,
-                                             .text = operating_text,
-                                             .figures = add_operating_figures};
-constexpr Section kDeLongSection = {.heading = "AUROC by DeLong",
-                                    .applies =
-                                        [](const TargetReport& report) {
-                                          return is_binary_with_models(report) &&
-                                                 report.models.front().delong.has_value();
-                                        },
-                                    .body = delong_section};
-constexpr Section kDecisionCurveSection = {.heading = "Decision curve",
-                                           .applies = is_binary_with_models,
-                                           .body = decision_section,
-                                           .drawings = {{{"decision_curve", decision_chart}}},
-                                           .tables = {{{"decision_curve", decision_csv}}}};
+std::span<const Section> operating_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Calibration",
+       .applies = has_classes,
+       .body = reliability_chart,
+       .drawings = {{{"calibration", reliability_chart}}}},
+      {.heading = "Operating points",
+       .applies = is_binary,
+       .body = points_section,
+       .evaluate = evaluate_operating_points,
+       .json = add_operating_points,
+       .text = operating_text,
+       .figures = add_operating_figures},
+      {.heading = "AUROC by DeLong",
+       .applies =
+           [](const TargetReport& report) { return report.models.front().delong.has_value(); },
+       .body = delong_section},
+      {.heading = "Decision curve",
+       .applies = is_binary,
+       .body = decision_section,
+       .drawings = {{{"decision_curve", decision_chart}}},
+       .tables = {{{"decision_curve", decision_csv}}}}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

@@ -8,11 +8,6 @@
 namespace coldframe::temporal {
 namespace {
 
-bool has_classes(const TargetReport& report) {
-  return !report.models.empty() &&
-         (report.scale == Scale::kNominal || report.scale == Scale::kOrdinal);
-}
-
 std::string classes_table(const TargetReport& report) {
   const ScoredExams all = pooled_exams(report.models.front());
   const auto counts = confusion_matrix(all);
@@ -44,33 +39,24 @@ std::string decisions_section(const TargetReport& report) {
 
 }  // namespace
 
-constexpr Section kScatterSection = {.heading = "Predictions",
-                                     .applies =
-                                         [](const TargetReport& report) {
-                                           return !report.models.empty() &&
-                                                  report.scale == Scale::kNumber;
-                                         },
-                                     .body = scatter_chart,
-                                     .drawings = {{{"predictions", scatter_chart}}}};
-constexpr Section kRankingSection = {
-    .heading = "ROC and precision–recall",
-    .applies =
-        [](const TargetReport& report) {
-          return has_classes(report) && report.scale == Scale::kNominal;
-        },
-    .body =
-        [](const TargetReport& report) {
-          return roc_chart(report) + precision_recall_chart(report);
-        },
-    .drawings = {{{"roc", roc_chart}, {"precision_recall", precision_recall_chart}}}};
-constexpr Section kDecisionsSection = {
-    .heading = "Decisions",
-    .applies = has_classes,
-    .body = decisions_section,
-    .drawings = {{{"confusion", confusion_chart}, {"scores", score_chart}}}};
-constexpr Section kCalibrationSection = {.heading = "Calibration",
-                                         .applies = has_classes,
-                                         .body = reliability_chart,
-                                         .drawings = {{{"calibration", reliability_chart}}}};
+std::span<const Section> prediction_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Predictions",
+       .applies = [](const TargetReport& report) { return report.scale == Scale::kNumber; },
+       .body = scatter_chart,
+       .drawings = {{{"predictions", scatter_chart}}}},
+      {.heading = "ROC and precision–recall",
+       .applies = [](const TargetReport& report) { return report.scale == Scale::kNominal; },
+       .body =
+           [](const TargetReport& report) {
+             return roc_chart(report) + precision_recall_chart(report);
+           },
+       .drawings = {{{"roc", roc_chart}, {"precision_recall", precision_recall_chart}}}},
+      {.heading = "Decisions",
+       .applies = has_classes,
+       .body = decisions_section,
+       .drawings = {{{"confusion", confusion_chart}, {"scores", score_chart}}}}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

@@ -92,19 +92,17 @@ void add_model_figures(FigureTable& table, const TargetReport& report) {
 
 }  // namespace
 
-constexpr Section kResultSection = {
-    .heading = "Result",
-    .applies = [](const TargetReport& report) { return !report.models.empty(); },
-    .body = result_section,
-    .figures = add_model_figures};
-constexpr Section kWarningsSection = {
-    .heading = "Warnings",
-    .applies = [](const TargetReport& report) { return !all_warnings(report).empty(); },
-    .body = [](const TargetReport& report) { return html::list(all_warnings(report)); }};
-constexpr Section kModelsSection = {
-    .heading = "Models and controls",
-    .applies = [](const TargetReport& report) { return report.models.size() > 1; },
-    .body = models_section,
-    .drawings = {{{"roc_of_models", model_roc_chart}}}};
+std::span<const Section> result_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Result", .body = result_section, .figures = add_model_figures},
+      {.heading = "Warnings",
+       .applies = [](const TargetReport& report) { return !all_warnings(report).empty(); },
+       .body = [](const TargetReport& report) { return html::list(all_warnings(report)); }},
+      {.heading = "Models and controls",
+       .applies = [](const TargetReport& report) { return report.models.size() > 1; },
+       .body = models_section,
+       .drawings = {{{"roc_of_models", model_roc_chart}}}}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

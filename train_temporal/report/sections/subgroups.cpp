@@ -142,13 +142,16 @@ void add_subgroup_figures(FigureTable& table, const TargetReport& report) {
 
 }  // namespace
 
-constexpr Section kSubgroupsSection = {
-    .heading = "By",
-    .applies = [](const TargetReport& report) { return !report.subgroups.empty(); },
-    .page = add_subgroups,
-    .evaluate = evaluate_subgroups,
-    .json = add_subgroups,
-    .text = subgroups_text,
-    .figures = add_subgroup_figures};
+std::span<const Section> subgroup_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "By",
+       .applies = [](const TargetReport& report) { return !report.subgroups.empty(); },
+       .page = add_subgroups,
+       .evaluate = evaluate_subgroups,
+       .json = add_subgroups,
+       .text = subgroups_text,
+       .figures = add_subgroup_figures}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

@@ -216,23 +216,26 @@ void add_survival_figures(FigureTable& table, const TargetReport& report) {
 }
 
 bool is_of_times(const TargetReport& report) {
-  return report.scale == Scale::kTime && !report.models.empty();
+  return report.scale == Scale::kTime;
 }
 
 }  // namespace
 
-constexpr Section kSurvivalByRiskSection = {.heading = "Survival by predicted risk",
-                                            .applies = is_of_times,
-                                            .body = groups_section,
-                                            .evaluate = evaluate_survival,
-                                            .json = add_survival,
-                                            .text = survival_summary,
-                                            .figures = add_survival_figures,
-                                            .drawings = {{{"survival", survival_chart}}}};
-constexpr Section kSurvivalAtHorizonsSection = {
-    .heading = "At horizons",
-    .applies = is_of_times,
-    .body = horizons_section,
-    .drawings = {{{"calibration", survival_calibration_chart}}}};
+std::span<const Section> survival_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Survival by predicted risk",
+       .applies = is_of_times,
+       .body = groups_section,
+       .evaluate = evaluate_survival,
+       .json = add_survival,
+       .text = survival_summary,
+       .figures = add_survival_figures,
+       .drawings = {{{"survival", survival_chart}}}},
+      {.heading = "At horizons",
+       .applies = is_of_times,
+       .body = horizons_section,
+       .drawings = {{{"calibration", survival_calibration_chart}}}}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

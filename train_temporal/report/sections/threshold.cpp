@@ -80,10 +80,11 @@ std::string threshold_section(const TargetReport& report) {
 
 }  // namespace
 
-constexpr Section kThresholdSection = {
-    .heading = "Decisions at other thresholds",
-    .applies =
-        [](const TargetReport& report) { return !report.models.empty() && is_binary(report); },
-    .body = threshold_section};
+std::span<const Section> threshold_sections() {
+  static constexpr Section kSections[] = {{.heading = "Decisions at other thresholds",
+                                           .applies = is_binary,
+                                           .body = threshold_section}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal
