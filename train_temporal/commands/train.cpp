@@ -222,7 +222,7 @@ Json TrainingRun::config() const {
   Json questions = questions_json(options_.questions);
   if (options_.maps) questions["maps"] = true;
   if (!questions.empty()) json["questions"] = questions;
-  json["bootstrap"] = options_.resamples;
+  json["bootstrap"] = options_.bootstrap.resamples;
   json["device"] = devices_.front().is_cuda() ? "cuda" : "cpu";
   json["memory_budget"] = options_.memory_budget;
   json[kThreadsPerFit] = options_.fit.tune.threads;
@@ -305,7 +305,7 @@ RunReport TrainingRun::report(const std::vector<ModelPredictions>& models,
   run.subtitle = options_.out.filename().string();
   run.split = split_text_;
   if (options_.each_group) run.held_out_by = options_.group;
-  run.bootstrap = {options_.resamples, options_.seed};
+  run.bootstrap = options_.bootstrap;
   run.covariates = covariate_facts(cohort_.covariates, used);
   run.frame_covariates = options_.covariates.at_frames;
   run.tuned = tuned_ != nullptr;

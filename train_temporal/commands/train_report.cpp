@@ -133,7 +133,7 @@ RunReport compare(const std::filesystem::path& run, const TrainOptions& options)
   questions.prevalence = options.questions.prevalence;
   questions.at_specificity = options.questions.at_specificity;
   questions.at_sensitivity = options.questions.at_sensitivity;
-  return compare_held_out(run, options.against, {options.resamples, options.seed}, questions);
+  return compare_held_out(run, options.against, options.bootstrap, questions);
 }
 
 }  // namespace

@@ -42,6 +42,24 @@ Json to_json(const DeLong& delong) {
   return json;
 }
 
+// Takes what was asked from the rows of options.
+struct AskedRows {
+  Json json = Json::object();
+
+  template <class Value>
+  void number(std::string name, const Value& value, auto&&...) {
+    if (value == Value()) return;
+    std::ranges::replace(name, '-', '_');
+    if constexpr (requires { *value; })
+      json[name] = *value;
+    else
+      json[name] = value;
+  }
+  void names(const char* name, const auto& value, auto&&...) { number(name, value); }
+  void text(const char* name, const auto& value, auto&&...) { number(name, value); }
+  void toggle(auto&&...) {}  // changes no figure
+};
+
 }  // namespace
 
 Json to_json(const Estimate& estimate) {
@@ -108,20 +126,10 @@ std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, doubl
   return tables;
 }
 
-Json questions_json(const Questions& questions) {
-  Json json = Json::object();
-  const std::pair<const char*, const std::optional<double>*> numbers[] = {
-      {"threshold", &questions.threshold},
-      {"prevalence", &questions.prevalence},
-      {"at_specificity", &questions.at_specificity},
-      {"at_sensitivity", &questions.at_sensitivity}};
-  for (const auto& [key, value] : numbers)
-    if (*value) json[key] = **value;
-  if (!questions.subgroups.empty()) json["subgroups"] = questions.subgroups;
-  if (!questions.characteristics.empty()) json["characteristics"] = questions.characteristics;
-  if (questions.relaxed_frames > 0) json["relaxed_frames"] = questions.relaxed_frames;
-  if (!questions.aggregate.empty()) json["aggregate"] = questions.aggregate;
-  return json;
+Json questions_json(Questions questions) {
+  AskedRows asked;
+  add_questions(asked, questions);
+  return asked.json;
 }
 
 Json metrics_json(const TargetReport& report) {
