@@ -91,6 +91,10 @@ bool has_classes(const TargetReport& report) {
   return report.scale == Scale::kNominal || report.scale == Scale::kOrdinal;
 }
 
+ScoredExams pooled_exams(const ModelResult& model) {
+  return pooled_by_repeat(model.folds).front().exams;
+}
+
 const char* labels_name(const TargetReport& report) {
   return report.per_frame ? "frames" : "exams";
 }

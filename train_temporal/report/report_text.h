@@ -35,6 +35,8 @@ Json to_json(const ModelResult& model);  // its figures
 std::string model_label(const ModelResult& model);  // "gru", "single, middle frame"
 bool is_binary(const TargetReport& report);
 bool has_classes(const TargetReport& report);
+// The held-out exams of all folds of the first repeat together.
+ScoredExams pooled_exams(const ModelResult& model);
 // "exams" or "frames" of the data; and what figures are over, "patients" where exams are averaged.
 const char* labels_name(const TargetReport& report);
 std::string rows_name(const TargetReport& report);

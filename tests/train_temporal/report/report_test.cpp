@@ -10,7 +10,6 @@
 #include "tests/train_temporal/report/made_report.h"
 #include "train_temporal/metrics/curves.h"
 #include "train_temporal/report/report_text.h"
-#include "train_temporal/report/sections/charts.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -117,11 +116,11 @@ TEST(Report, ShowsWhichEpochsAreKeptAndWhichFitsOverfit) {
   report.curves.assign(2, {});
   report.curves[0] = {0, 0, 0, {0.7, 0.5, 0.3}, {0.6, 0.5, 0.6}, 1};
   report.curves[1] = {0, 0, 1, {0.7, 0.5, 0.3}, {0.6, 0.5, 0.51}, 1};
-  const std::string drawn = loss_charts(report);
+  const std::string drawn = render_report(report);
   EXPECT_THAT(drawn, HasSubstr("kept epoch of each fit: 2, 0.5"));
   EXPECT_THAT(drawn, HasSubstr("1 of 2 fits overfit"));
   report.curves.erase(report.curves.begin());
-  EXPECT_THAT(loss_charts(report), Not(HasSubstr("overfit")));
+  EXPECT_THAT(render_report(report), Not(HasSubstr("overfit after")));
 }
 
 TEST(Report, SurvivesModelsThatSayNothing) {

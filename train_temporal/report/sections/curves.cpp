@@ -9,7 +9,7 @@
 #include "common/text/text.h"
 #include "train_temporal/metrics/curves.h"
 #include "train_temporal/report/report_text.h"
-#include "train_temporal/report/sections/charts.h"
+#include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -126,8 +126,6 @@ std::string band_text(const TargetReport& report) {
   return concat(" [", fixed(100 * report.bootstrap.level, 0), " % by patient]");
 }
 
-}  // namespace
-
 std::string roc_chart(const TargetReport& report) {
   return html::line_chart({"ROC" + band_text(report), "1 − specificity" + of_which_class(report),
                            "sensitivity", ranking_series(report, kRoc), true, true});
@@ -146,6 +144,8 @@ std::string precision_recall_chart(const TargetReport& report) {
   return html::line_chart(chart);
 }
 
+}  // namespace
+
 std::string model_roc_chart(const TargetReport& report) {
   if (report.models.size() < 2 || !is_binary(report)) return {};
   Chart chart{
@@ -158,6 +158,18 @@ std::string model_roc_chart(const TargetReport& report) {
     chart.series.push_back(std::move(series));
   }
   return line_chart(chart);
+}
+
+std::span<const Section> curve_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "ROC and precision–recall",
+       .applies = [](const TargetReport& report) { return report.scale == Scale::kNominal; },
+       .body =
+           [](const TargetReport& report) {
+             return roc_chart(report) + precision_recall_chart(report);
+           },
+       .drawings = {{{"roc", roc_chart}, {"precision_recall", precision_recall_chart}}}}};
+  return kSections;
 }
 
 }  // namespace coldframe::temporal

@@ -1,15 +1,22 @@
 // The labels of the exams, and the parts of the split.
 #include <algorithm>
+#include <functional>
 
 #include "common/charts/html.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/scale_words.h"
-#include "train_temporal/report/sections/charts.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {
+
+std::string frames_chart(const TargetReport& report) {
+  const auto& frames = report.data.frames_per_exam;
+  if (std::ranges::adjacent_find(frames, std::not_equal_to{}) == frames.end()) return {};
+  return html::histogram("Exams by number of frames", "frames", "exams",
+                         {frames.begin(), frames.end()});
+}
 
 std::string data_section(const TargetReport& report) {
   const DataOverview& data = report.data;

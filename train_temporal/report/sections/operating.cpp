@@ -3,12 +3,14 @@
 #include <cmath>
 #include <limits>
 
+#include "common/charts/html.h"
 #include "common/files/csv.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
+#include "train_temporal/metrics/calibration.h"
 #include "train_temporal/metrics/clinical/operating_points.h"
+#include "train_temporal/metrics/intervals/bounds.h"
 #include "train_temporal/report/report_text.h"
-#include "train_temporal/report/sections/charts.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
@@ -38,6 +40,28 @@ std::string delong_section(const TargetReport& report) {
              "with the exams of a patient as one cluster (Obuchowski 1997); intervals are normal "
              "ones, p is two-sided. They are here because they are usual: near 1, and of few "
              "patients, they are too narrow, and the intervals above are to be preferred.");
+}
+
+std::string reliability_chart(const TargetReport& report) {
+  html::Chart chart{concat("Calibration, with ", fixed(100 * report.bootstrap.level, 0),
+                           " % intervals by patient"),
+                    report.classes.size() == 2
+                        ? "predicted probability of '" + report.classes[1] + "'"
+                        : "predicted probability of the decision",
+                    report.classes.size() == 2 ? "observed share" : "share of right decisions"};
+  chart.unit_square = chart.diagonal = true;
+  html::Series line{concat("held-out ", rows_name(report))};
+  const FoldScores pooled = pooled_by_repeat(report.models.front().folds).front();
+  for (const ReliabilityBin& bin : reliability(pooled.exams, kReliabilityBins, pooled.patient)) {
+    if (bin.count == 0) continue;
+    const Bounds bounds = share_bounds(bin.observed, bin.spread, report.bootstrap.level);
+    line.x.push_back(bin.mean_probability);
+    line.y.push_back(bin.observed);
+    line.low.push_back(bounds.low.value);
+    line.high.push_back(bounds.high.value);
+  }
+  chart.series = {line, {.name = "bins", .x = line.x, .y = line.y, .points = true}};
+  return html::line_chart(chart);
 }
 
 // A point that only a threshold above all scores reaches has none.

@@ -5,7 +5,6 @@
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/scale_words.h"
-#include "train_temporal/report/sections/charts.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {

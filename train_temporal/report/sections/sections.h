@@ -40,7 +40,9 @@ struct Section {
 // The sections of one file each, and all in the order of the page.
 std::span<const Section> result_sections();
 std::span<const Section> survival_sections();
-std::span<const Section> prediction_sections();
+std::span<const Section> number_sections();
+std::span<const Section> curve_sections();
+std::span<const Section> decision_sections();
 std::span<const Section> threshold_sections();
 std::span<const Section> operating_sections();
 std::span<const Section> subgroup_sections();
@@ -66,8 +68,8 @@ struct SectionBlock {
 };
 inline constexpr SectionBlock kSectionBlocks[] = {
     {true,
-     {result_sections, survival_sections, prediction_sections, threshold_sections,
-      operating_sections, subgroup_sections}},
+     {result_sections, survival_sections, number_sections, curve_sections, decision_sections,
+      threshold_sections, operating_sections, subgroup_sections}},
     {false, {contribution_sections, gallery_sections, training_sections}},
     {true, {data_sections, cohort_sections}},
     {false, {covariate_sections, run_sections}}};
@@ -81,6 +83,8 @@ void for_sections(const TargetReport& report, const Take& take) {
     });
 }
 
+inline constexpr std::size_t kMostLines = 8;              // as many colours as a chart has
+std::string model_roc_chart(const TargetReport& report);  // "" of one model; curves.cpp
 // Fills the AUROCs by DeLong of all models; operating.cpp.
 void add_delong(std::vector<ModelResult>& models, double level);
 std::string covariate_names(const TargetReport& report);  // "age and sex"
