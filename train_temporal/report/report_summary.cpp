@@ -13,13 +13,16 @@
 namespace coldframe::temporal {
 namespace {
 
+Json to_json(const FoldChoice::Part& part) {
+  return {{"exams", part.exams}, {"patients", part.patients}};
+}
+
 Json to_json(const FoldChoice& choice) {
   Json json = {{"repeat", choice.repeat},
                {"fold", choice.fold},
-               {"train", {{"exams", choice.train_exams}, {"patients", choice.train_patients}}},
-               {"validation",
-                {{"exams", choice.validation_exams}, {"patients", choice.validation_patients}}},
-               {"test", {{"exams", choice.test_exams}, {"patients", choice.test_patients}}},
+               {"train", to_json(choice.train)},
+               {"validation", to_json(choice.validation)},
+               {"test", to_json(choice.test)},
                {"temperature", json_number(choice.temperature)},
                {"threshold", json_number(choice.threshold)}};
   if (!choice.setting.is_null()) json["setting"] = choice.setting;

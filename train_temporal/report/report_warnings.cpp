@@ -90,8 +90,8 @@ void warn_of_missing_intervals(const TargetReport& report, std::vector<std::stri
 void warn_of_validation_parts(const TargetReport& report, std::vector<std::string>& warnings) {
   std::size_t small = 0, least = kFewValidationPatients;
   for (const FoldChoice& choice : report.choices) {
-    small += choice.validation_patients < kFewValidationPatients;
-    least = std::min(least, choice.validation_patients);
+    small += choice.validation.patients < kFewValidationPatients;
+    least = std::min(least, choice.validation.patients);
   }
   if (small == 0) return;
   warnings.push_back(concat("small validation parts: in ", small, " of ",

@@ -268,7 +268,7 @@ TEST(DataWarnings, NameSmallAndOneSidedParts) {
   TargetReport report = example({model("gru", 1.0)}, {"0", "1"});
   EXPECT_TRUE(data_warnings(report).empty());
   report.data.patients = 20;
-  report.choices[2].validation_patients = 3;
+  report.choices[2].validation.patients = 3;
   report.models[0].folds[4].exams.label.assign(24, 0);
   EXPECT_THAT(data_warnings(report),
               ::testing::ElementsAre(HasSubstr("fold 4 holds out none of the exams of class '1'"),

@@ -18,32 +18,32 @@ std::vector<std::pair<std::string, std::size_t>> left_out(const ExamFlow& flow) 
 }
 
 // "38–41 exams" over the folds, "40 exams" where all have as many.
-std::string range_of(const std::vector<FoldChoice>& folds, std::size_t FoldChoice::*count,
-                     const std::string& what) {
-  const auto [least, most] = std::ranges::minmax(folds, {}, count);
-  if (least.*count == most.*count) return plural(most.*count, what);
-  return concat(least.*count, "–", plural(most.*count, what));
+std::string range_of(const std::vector<FoldChoice>& folds, FoldChoice::Part FoldChoice::*part,
+                     std::size_t FoldChoice::Part::*count, const std::string& what) {
+  std::vector<std::size_t> counts;
+  for (const FoldChoice& fold : folds) counts.push_back(fold.*part.*count);
+  const auto [least, most] = std::ranges::minmax(counts);
+  return concat(least == most ? "" : concat(least, "–"), plural(most, what));
 }
 
 // The parts of the split, where they are of the exams used: those of a fold are of all targets.
 void add_arms(html::FlowChart& flow, const TargetReport& report) {
   const std::vector<FoldChoice>& folds = report.choices;
   const auto beyond = [&](const FoldChoice& fold) {
-    return fold.train_exams + fold.validation_exams + fold.test_exams > report.data.flow.used;
+    return fold.train.exams + fold.validation.exams + fold.test.exams > report.data.flow.used;
   };
   if (folds.empty() || std::ranges::any_of(folds, beyond)) return;
   const std::size_t repeats = folds.back().repeat + 1;
   if (folds.size() > 1)
     flow.division = concat("in each of ", folds.size() / repeats, " folds",
                            repeats > 1 ? concat(", ", repeats, " times") : "");
-  const auto add = [&](const char* name, std::size_t FoldChoice::*exams,
-                       std::size_t FoldChoice::*patients) {
-    flow.arms.push_back(
-        {name, range_of(folds, exams, "exam"), "of " + range_of(folds, patients, "patient")});
+  const auto add = [&](const char* name, FoldChoice::Part FoldChoice::*part) {
+    flow.arms.push_back({name, range_of(folds, part, &FoldChoice::Part::exams, "exam"),
+                         "of " + range_of(folds, part, &FoldChoice::Part::patients, "patient")});
   };
-  add("training", &FoldChoice::train_exams, &FoldChoice::train_patients);
-  add("validation", &FoldChoice::validation_exams, &FoldChoice::validation_patients);
-  add("held out", &FoldChoice::test_exams, &FoldChoice::test_patients);
+  add("training", &FoldChoice::train);
+  add("validation", &FoldChoice::validation);
+  add("held out", &FoldChoice::test);
 }
 
 std::string flow_chart(const TargetReport& report) {

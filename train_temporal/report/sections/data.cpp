@@ -60,13 +60,11 @@ std::string split_section(const TargetReport& report) {
   html::Rows rows;
   for (std::size_t f = 0; f < report.choices.size(); ++f) {
     const FoldChoice& choice = report.choices[f];
-    const auto part = [](std::size_t exams, std::size_t patients) {
-      return concat(exams, " / ", patients);
+    const auto part = [](const FoldChoice::Part& one) {
+      return concat(one.exams, " / ", one.patients);
     };
-    rows.push_back({concat(choice.repeat), concat(choice.fold),
-                    part(choice.train_exams, choice.train_patients),
-                    part(choice.validation_exams, choice.validation_patients),
-                    part(choice.test_exams, choice.test_patients),
+    rows.push_back({concat(choice.repeat), concat(choice.fold), part(choice.train),
+                    part(choice.validation), part(choice.test),
                     nominal ? fixed(choice.temperature, 2) : "–",
                     nominal && report.classes.size() == 2 ? fixed(choice.threshold, 3) : "–"});
     const MetricSummary* figure = find_metric(report.models.front(), metric);
