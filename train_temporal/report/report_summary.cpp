@@ -187,8 +187,8 @@ std::string summary_text(const TargetReport& report) {
     width = std::max(width, model_label(model).size());
   }
   for (const ModelResult& model : report.models) {
-    const MetricSummary* figure = find_metric(model, metric);
-    const PairedDifference* ahead = find_difference(model, metric);
+    const MetricSummary* figure = find_metric(model.summary, metric);
+    const PairedDifference* ahead = find_metric(model.difference, metric);
     if (figure == nullptr || ahead == nullptr) continue;
     text += concat("  ", padded(model_label(model), width + 2),
                    padded(interval_text(figure->primary()), 24), " ",

@@ -69,16 +69,6 @@ std::string figures_table(const std::vector<std::string>& header, html::Rows row
   return html::table(header, rows) + notes;
 }
 
-const MetricSummary* find_metric(const ModelResult& model, Metric metric) {
-  const auto found = std::ranges::find(model.summary, metric, &MetricSummary::metric);
-  return found == model.summary.end() ? nullptr : &*found;
-}
-
-const PairedDifference* find_difference(const ModelResult& model, Metric metric) {
-  const auto found = std::ranges::find(model.difference, metric, &PairedDifference::metric);
-  return found == model.difference.end() ? nullptr : &*found;
-}
-
 std::string model_label(const ModelResult& model) {
   return model.frame.empty() ? model.name : concat(model.name, ", ", model.frame, " frame");
 }

@@ -1,6 +1,7 @@
 // Figures are spelt here, for the report and the terminal.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,12 @@ std::string figures_table(const std::vector<std::string>& header, html::Rows row
 // Controls that see one of several streams are called so: "only-FA".
 inline constexpr const char* kOnlyStream = "only-";
 
-// The summary or difference of one metric; null when there is none.
-const MetricSummary* find_metric(const ModelResult& model, Metric metric);
-const PairedDifference* find_difference(const ModelResult& model, Metric metric);
+// The summary, or difference, of one metric; null when there is none.
+template <class Figure>
+const Figure* find_metric(const std::vector<Figure>& figures, Metric metric) {
+  const auto found = std::ranges::find(figures, metric, &Figure::metric);
+  return found == figures.end() ? nullptr : &*found;
+}
 
 // True for an AUROC or C of exams that different fits have scored. Holding a patient out lowers
 // their class's share in the training, so that noise scores below chance (one patient at a time: a

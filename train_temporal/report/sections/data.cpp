@@ -67,7 +67,7 @@ std::string split_section(const TargetReport& report) {
                     part(choice.validation), part(choice.test),
                     nominal ? fixed(choice.temperature, 2) : "–",
                     nominal && report.classes.size() == 2 ? fixed(choice.threshold, 3) : "–"});
-    const MetricSummary* figure = find_metric(report.models.front(), metric);
+    const MetricSummary* figure = find_metric(report.models.front().summary, metric);
     const bool known = figure != nullptr && f < figure->per_fold.size();
     rows.back().push_back(known ? figure_text(figure->per_fold[f]) : "–");
   }

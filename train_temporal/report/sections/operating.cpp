@@ -17,7 +17,7 @@ namespace coldframe::temporal {
 namespace {
 
 AurocParts auroc_parts_of(const ModelResult& model) {
-  const MetricSummary* figure = find_metric(model, metric_named("auroc"));
+  const MetricSummary* figure = find_metric(model.summary, metric_named("auroc"));
   return figure->by_fold ? auroc_parts(model.folds) : auroc_parts(pooled_by_repeat(model.folds));
 }
 
@@ -125,8 +125,8 @@ void evaluate_operating_points(TargetReport& report) {
   auto& figures = report.operating_points;
   if (asked.prevalence) {
     const auto [ppv, npv] = predictive_values(
-        find_metric(main, metric_named("sensitivity"))->pooled,
-        find_metric(main, metric_named("specificity"))->pooled, *asked.prevalence);
+        find_metric(main.summary, metric_named("sensitivity"))->pooled,
+        find_metric(main.summary, metric_named("specificity"))->pooled, *asked.prevalence);
     const std::string at = concat(" at a prevalence of ", exact(*asked.prevalence));
     figures.push_back({"ppv", "PPV" + at, ppv});
     figures.push_back({"npv", "NPV" + at, npv});

@@ -58,10 +58,10 @@ std::string models_section(const TargetReport& report) {
   for (const ModelResult& model : report.models) {
     std::vector<std::string> row = {model_label(model) + model.about};
     for (Metric metric : metrics) {
-      const MetricSummary* summary = find_metric(model, metric);
+      const MetricSummary* summary = find_metric(model.summary, metric);
       row.push_back(summary ? interval_text(summary->primary()) : "–");
     }
-    const PairedDifference* ahead = find_difference(model, metrics.front());
+    const PairedDifference* ahead = find_metric(model.difference, metrics.front());
     row.push_back(ahead ? difference_text(ahead->primary()) : "–");
     rows.push_back(std::move(row));
   }

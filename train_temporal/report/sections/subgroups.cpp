@@ -11,9 +11,7 @@ namespace coldframe::temporal {
 namespace {
 
 const MetricSummary* main_figure(const TargetReport& report, const Subgroup& group) {
-  const auto found =
-      std::ranges::find(group.summary, main_metric(report.scale), &MetricSummary::metric);
-  return found == group.summary.end() ? nullptr : &*found;
+  return find_metric(group.summary, main_metric(report.scale));
 }
 
 std::string ahead_text(const TargetReport& report, const Subgroup& group) {
