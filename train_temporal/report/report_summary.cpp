@@ -165,10 +165,10 @@ Json metrics_json(const TargetReport& report) {
 std::string summary_text(const TargetReport& report) {
   const ModelResult& main = report.models.front();
   const bool one_part = main.folds.size() == 1;
-  std::string text = concat(
-      main.name, " on '", report.target, "'", report.per_frame ? " of frames" : "",
-      report.questions.aggregate.empty() ? "" : " of " + rows_name(report), ", ", folds_text(main),
-      ", ", fixed(100 * report.bootstrap.level, 0), " % intervals by patient\n");
+  std::string text =
+      concat(main.name, " on '", report.target, "'", report.per_frame ? " of frames" : "",
+             report.questions.aggregate.empty() ? "" : " of " + rows_name(report), ", ",
+             folds_text(main), ", ", level_text(report), " intervals by patient\n");
   for (const MetricSummary& summary : main.summary) {
     text += concat("  ", padded(summary.metric->title, 22), interval_text(summary.primary()));
     if (!one_part && summary.by_fold) text += concat("   pooled ", interval_text(summary.pooled));

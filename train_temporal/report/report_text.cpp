@@ -1,6 +1,7 @@
 #include "train_temporal/report/report_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "common/charts/html.h"
@@ -45,6 +46,10 @@ std::string difference_text(const Estimate& difference) {
 
 std::string p_text(double p) {
   return p < 0.001 ? "< 0.001" : fixed(p, 3);
+}
+
+std::string level_text(const TargetReport& report) {
+  return concat(exact(std::round(1e4 * report.bootstrap.level) / 100), " %");
 }
 
 std::string figures_table(const std::vector<std::string>& header, html::Rows rows) {
@@ -95,17 +100,17 @@ std::string rows_name(const TargetReport& report) {
   return of == "patient" ? "patients" : concat("exams averaged by ", of);
 }
 
+static std::size_t repeats_of(const ModelResult& model) {
+  return model.folds.back().repeat - model.folds.front().repeat + 1;
+}
+
 std::string folds_text(const ModelResult& model) {
-  const std::size_t folds = model.folds.size();
+  const std::size_t folds = model.folds.size(), repeats = repeats_of(model);
   if (folds == 1) return model.folds_together ? "all folds ranked together" : "one held-out part";
   if (model.folds_together)
     return concat("all folds ranked together, mean over ", folds, " repeats of the split");
-  std::size_t repeats = 1;
-  for (std::size_t f = 1; f < folds; ++f) {
-    repeats += model.folds[f].repeat != model.folds[f - 1].repeat;
-  }
-  if (repeats == 1) return concat("mean over ", folds, " folds");
-  return concat("mean over ", folds, " folds, ", repeats, " repeats of the split");
+  return concat("mean over ", folds, " folds",
+                repeats == 1 ? "" : concat(", ", repeats, " repeats of the split"));
 }
 
 std::string search_text(const std::vector<Json>& settings) {
@@ -139,7 +144,7 @@ void flatten(const std::string& prefix, const Json& json, KeyValues& out) {
 
 std::string origin_text(const ModelResult& model, const MetricSummary& summary) {
   if (summary.by_fold || model.folds.size() == 1) return folds_text(model);
-  const std::size_t repeats = model.folds.back().repeat - model.folds.front().repeat + 1;
+  const std::size_t repeats = repeats_of(model);
   return concat(model.folds.size() / repeats, " folds taken together",
                 repeats == 1 ? "" : concat(", mean over ", repeats, " repeats of the split"));
 }

@@ -112,6 +112,12 @@ void warn_of_diverged_models(const TargetReport& report, std::vector<std::string
   }
 }
 
+void warn_of_few_patients(const TargetReport& report, std::vector<std::string>& warnings) {
+  if (report.data.patients == 0 || report.data.patients >= kFewPatients) return;
+  warnings.push_back(concat("few patients: ", report.data.patients,
+                            ": intervals are wide, and differences that matter may go unseen"));
+}
+
 }  // namespace
 
 bool ranks_across_folds(const ModelResult& model, const MetricSummary& figure) {
@@ -121,17 +127,10 @@ bool ranks_across_folds(const ModelResult& model, const MetricSummary& figure) {
 
 std::vector<std::string> data_warnings(const TargetReport& report) {
   std::vector<std::string> warnings;
-  warn_of_diverged_models(report, warnings);
-  warn_of_held_out_parts(report, warnings);
-  warn_of_undefined_folds(report, warnings);
-  warn_of_ranks_across_folds(report, warnings);
-  warn_of_missing_intervals(report, warnings);
-  warn_of_validation_parts(report, warnings);
-  for (std::string& warning : warn_of_groups(report)) warnings.push_back(std::move(warning));
-  if (report.data.patients > 0 && report.data.patients < kFewPatients) {
-    warnings.push_back(concat("few patients: ", report.data.patients,
-                              ": intervals are wide, and differences that matter may go unseen"));
-  }
+  for (const auto warn : {warn_of_diverged_models, warn_of_held_out_parts, warn_of_undefined_folds,
+                          warn_of_ranks_across_folds, warn_of_missing_intervals,
+                          warn_of_validation_parts, warn_of_groups, warn_of_few_patients})
+    warn(report, warnings);
   return warnings;
 }
 

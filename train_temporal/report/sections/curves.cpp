@@ -123,7 +123,7 @@ std::string of_which_class(const TargetReport& report) {
 
 std::string band_text(const TargetReport& report) {
   if (report.classes.size() > kMostBands) return {};
-  return concat(" [", fixed(100 * report.bootstrap.level, 0), " % by patient]");
+  return concat(" [", level_text(report), " by patient]");
 }
 
 std::string roc_chart(const TargetReport& report) {

@@ -45,8 +45,7 @@ std::string groups_text(const TargetReport& report) {
                 "'");
 }
 
-std::vector<std::string> warn_of_groups(const TargetReport& report) {
-  std::vector<std::string> warnings;
+void warn_of_groups(const TargetReport& report, std::vector<std::string>& warnings) {
   const Metric metric = main_metric(report.scale);
   for (const SubgroupColumn& column : report.subgroups) {
     if (column.column != report.held_out_by) continue;
@@ -62,7 +61,6 @@ std::vector<std::string> warn_of_groups(const TargetReport& report) {
                                 "look at how its labels and images were made"));
     }
   }
-  return warnings;
 }
 
 }  // namespace coldframe::temporal

@@ -43,8 +43,7 @@ std::string delong_section(const TargetReport& report) {
 }
 
 std::string reliability_chart(const TargetReport& report) {
-  html::Chart chart{concat("Calibration, with ", fixed(100 * report.bootstrap.level, 0),
-                           " % intervals by patient"),
+  html::Chart chart{concat("Calibration, with ", level_text(report), " intervals by patient"),
                     report.classes.size() == 2
                         ? "predicted probability of '" + report.classes[1] + "'"
                         : "predicted probability of the decision",

@@ -23,11 +23,11 @@ std::string result_section(const TargetReport& report) {
   std::string body;
   for (const std::string& line : verdict(report)) body += html::paragraph(line);
   const bool one_part = main.folds.size() == 1;
-  const std::string level = fixed(100 * report.bootstrap.level, 0);
-  std::vector<std::string> header = {"", concat(folds_text(main), " [", level, " % interval]")};
+  const std::string level = level_text(report);
+  std::vector<std::string> header = {"", concat(folds_text(main), " [", level, " interval]")};
   if (!one_part) {
     header.push_back("SD over folds");
-    header.push_back(concat("all folds together [", level, " % interval]"));
+    header.push_back(concat("all folds together [", level, " interval]"));
   }
   html::Rows rows;
   for (const MetricSummary& summary : main.summary) {

@@ -91,7 +91,7 @@ std::string covariate_names(const TargetReport& report);  // "age and sex"
 // Where groups are held out one at a time: intervals know that groups differ; groups.cpp.
 void know_that_groups_differ(TargetReport& report);
 std::string groups_text(const TargetReport& report);  // "3 groups of 'site'"
-std::vector<std::string> warn_of_groups(const TargetReport& report);
+void warn_of_groups(const TargetReport& report, std::vector<std::string>& warnings);
 // The summaries that `summary` chose, "slope in 4 of 5 fits, mean in 1", and fold by fold;
 // summaries.cpp.
 std::string families_text(const ModelResult& model);
