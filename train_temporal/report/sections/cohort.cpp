@@ -1,5 +1,7 @@
 // The exams of a report, and what became of those that were left out.
 #include <algorithm>
+#include <iterator>
+#include <span>
 
 #include "common/files/csv.h"
 #include "common/text/text.h"
@@ -10,12 +12,19 @@ namespace coldframe::temporal {
 
 namespace {
 
-std::vector<std::pair<std::string, std::size_t>> left_out(const ExamFlow& flow) {
-  return {{"could not be read", flow.failed},
-          {"without a readable frame", flow.without_frame},
-          {"without a label", flow.without_label},
-          {"in no part of the split", flow.in_no_part}};
-}
+// What became of the exams, as files and the page call it.
+struct FlowStep {
+  const char *key, *said;
+  std::size_t ExamFlow::*exams;
+};
+constexpr FlowStep kFlowSteps[] = {
+    {"found", "", &ExamFlow::found},
+    {"failed", "could not be read", &ExamFlow::failed},
+    {"without_frame", "without a readable frame", &ExamFlow::without_frame},
+    {"without_label", "without a label", &ExamFlow::without_label},
+    {"in_no_part", "in no part of the split", &ExamFlow::in_no_part},
+    {"used", "", &ExamFlow::used}};
+constexpr std::span<const FlowStep> kWaysOut(kFlowSteps + 1, std::size(kFlowSteps) - 2);
 
 // "38–41 exams" over the folds, "40 exams" where all have as many.
 std::string range_of(const std::vector<FoldChoice>& folds, FoldChoice::Part FoldChoice::*part,
@@ -53,8 +62,8 @@ std::string flow_chart(const TargetReport& report) {
       {plural(exams.found, "exam") + " found"},
       {plural(exams.found - exams.used, "exam") + " left out"},
       {plural(exams.used, "exam") + " used", "of " + plural(report.data.patients, "patient")}};
-  for (const auto& [what, count] : left_out(exams))
-    flow.left_out.push_back(concat(count, " ", what));
+  for (const FlowStep& step : kWaysOut)
+    flow.left_out.push_back(concat(exams.*step.exams, " ", step.said));
   add_arms(flow, report);
   return html::flow_chart(flow);
 }
@@ -62,29 +71,20 @@ std::string flow_chart(const TargetReport& report) {
 std::string flow_section(const TargetReport& report) {
   const ExamFlow& flow = report.data.flow;
   html::Rows rows = {{"found", concat(flow.found)}};
-  for (const auto& [what, count] : left_out(flow)) rows.push_back({"− " + what, concat(count)});
+  for (const FlowStep& step : kWaysOut)
+    rows.push_back({concat("− ", step.said), concat(flow.*step.exams)});
   rows.push_back({concat("used, of ", plural(report.data.patients, "patient")), concat(flow.used)});
   return flow_chart(report) + html::table({"", "exams"}, rows);
 }
 
-// The steps by name, as files have them.
-std::vector<std::pair<std::string, std::size_t>> flow_steps(const ExamFlow& flow) {
-  return {{"found", flow.found},
-          {"failed", flow.failed},
-          {"without_frame", flow.without_frame},
-          {"without_label", flow.without_label},
-          {"in_no_part", flow.in_no_part},
-          {"used", flow.used}};
-}
-
 void add_flow(Json& summary, const TargetReport& report) {
-  for (const auto& [step, count] : flow_steps(report.data.flow)) summary["flow"][step] = count;
+  for (const FlowStep& step : kFlowSteps) summary["flow"][step.key] = report.data.flow.*step.exams;
 }
 
 std::string flow_csv(const TargetReport& report) {
   std::string csv = csv_row({"step", "exams"});
-  for (const auto& [step, count] : flow_steps(report.data.flow))
-    csv += csv_row({step, concat(count)});
+  for (const FlowStep& step : kFlowSteps)
+    csv += csv_row({step.key, concat(report.data.flow.*step.exams)});
   return csv;
 }
 
