@@ -192,7 +192,6 @@ struct TargetReport : RunFacts {
   std::vector<std::string> warnings;
 };
 
-std::string render_report(const TargetReport& report);
 Json metrics_json(const TargetReport& report);
 std::string summary_text(const TargetReport& report);  // ends with a line end
 

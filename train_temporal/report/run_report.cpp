@@ -93,10 +93,6 @@ std::string render_report(const RunReport& run) {
   return page.finish();
 }
 
-std::string render_report(const TargetReport& report) {
-  return render_report(RunReport{{report}, {}});
-}
-
 Json metrics_json(const RunReport& run) {
   if (run.targets.size() == 1) return metrics_json(run.targets.front());
   Json json = {{"targets", Json::array()}};

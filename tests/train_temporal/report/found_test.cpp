@@ -25,7 +25,7 @@ TEST(Verdict, SaysFirstThatASimplerModelDoesBetter) {
               HasSubstr("A linear model on summaries of the frames does better than gru"));
   EXPECT_THAT(lines[0], HasSubstr("slope in 4 of 5 fits, mean in 1"));
   EXPECT_THAT(lines[0], HasSubstr("use it (--model summary)"));
-  EXPECT_THAT(render_report(report), HasSubstr("what to take of every feature over the frames"));
+  EXPECT_THAT(made::page_of(report), HasSubstr("what to take of every feature over the frames"));
   EXPECT_THAT(metrics_json(report)["models"][2]["families"][2][0], "mean");
   const TargetReport worse = example({model("gru", 2.2), model("summary", 0.6)}, {"0", "1"});
   EXPECT_THAT(join(verdict(worse), "\n"), HasSubstr("summaries of the frames gives less than gru"));

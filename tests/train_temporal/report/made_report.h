@@ -7,7 +7,7 @@
 
 #include "common/threads/counter_random.h"
 #include "train_temporal/metrics/calibration.h"
-#include "train_temporal/report/report.h"
+#include "train_temporal/report/run_report.h"
 
 namespace coldframe::temporal::made {
 
@@ -76,6 +76,10 @@ inline TargetReport example(std::vector<ModelResult> models, std::vector<std::st
   evaluate_models(models);
   report.models = std::move(models);
   return report;
+}
+
+inline std::string page_of(const TargetReport& report) {
+  return render_report(RunReport{{report}, {}});
 }
 
 }  // namespace coldframe::temporal::made
