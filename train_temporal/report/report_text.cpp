@@ -21,13 +21,6 @@ std::string with_interval(const Estimate& estimate, const std::string& sign) {
   return text + " [" + figure_text(estimate.low) + ", " + figure_text(estimate.high) + "]";
 }
 
-std::string cell_text(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  const auto is_word = [](const Json& one) { return one.is_string(); };
-  if (!value.is_array() || !std::ranges::all_of(value, is_word)) return value.dump();
-  return value.empty() ? "none" : join(value.get<std::vector<std::string>>(), ", ");
-}
-
 }  // namespace
 
 std::string figure_text(const MetricValue& figure) {
@@ -126,20 +119,6 @@ std::string search_text(const std::vector<Json>& settings) {
     std::ranges::replace(options.back(), '_', ' ');
   }
   return join(options, "; ");
-}
-
-void count_settings(Json& config) {
-  if (config.contains("search")) config["search"] = config["search"].size();
-}
-
-void flatten(const std::string& prefix, const Json& json, KeyValues& out) {
-  for (const auto& [key, value] : json.items()) {
-    if (value.is_object()) {
-      flatten(prefix + key + ".", value, out);
-    } else {
-      out.emplace_back(prefix + key, cell_text(value));
-    }
-  }
 }
 
 std::string origin_text(const ModelResult& model, const MetricSummary& summary) {

@@ -54,10 +54,4 @@ std::string origin_text(const ModelResult& model, const MetricSummary& summary);
 // of 5 folds, gru in 2; inputs level in 5 of 5 folds".
 std::string search_text(const std::vector<Json>& settings);
 
-// Puts the number of the settings that `--search` tries in their place.
-void count_settings(Json& config);
-
-// Appends the entries of nested objects as "outer.inner", and lists of words as "a, b" or "none".
-void flatten(const std::string& prefix, const Json& json, KeyValues& out);
-
 }  // namespace coldframe::temporal
