@@ -18,6 +18,14 @@ struct Questions {
   std::string aggregate;  // patient or a column: what counts as one; empty: exams
   bool figures = false, without_thumbnails = false;
 
+  // Those of them that two finished runs answer without their cache.
+  Questions of_predictions() const {
+    Questions some;
+    some.prevalence = prevalence;
+    some.at_specificity = at_specificity;
+    some.at_sensitivity = at_sensitivity;
+    return some;
+  }
   bool of_decisions() const { return threshold || prevalence || at_specificity || at_sensitivity; }
 };
 

@@ -1,7 +1,6 @@
 #include "train_temporal/report/report_text.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "common/charts/html.h"
@@ -42,7 +41,7 @@ std::string p_text(double p) {
 }
 
 std::string level_text(const TargetReport& report) {
-  return concat(exact(std::round(1e4 * report.bootstrap.level) / 100), " %");
+  return concat(fixed(100 * report.bootstrap.level, 0), " %");
 }
 
 std::string figures_table(const std::vector<std::string>& header, html::Rows rows) {
