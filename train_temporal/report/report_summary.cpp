@@ -70,9 +70,8 @@ Json to_json(const Estimate& estimate) {
                {"low", json_number(estimate.low.value)},
                {"high", json_number(estimate.high.value)}};
   if (!estimate.value.defined()) json["undefined"] = estimate.value.undefined;
-  if (estimate.value.defined() && !estimate.low.defined()) {
+  if (estimate.value.defined() && !estimate.low.defined())
     json["no_interval"] = estimate.low.undefined;
-  }
   if (!std::isnan(estimate.error_of_fits)) json["error_of_fits"] = estimate.error_of_fits;
   return json;
 }
@@ -91,9 +90,8 @@ Json to_json(const ModelResult& model) {
   Json json = {{"name", model.name}, {"metrics", Json::object()}};
   if (!model.frame.empty()) json["frame"] = model.frame;
   if (!model.families.empty()) json["families"] = model.families;
-  for (const MetricSummary& summary : model.summary) {
+  for (const MetricSummary& summary : model.summary)
     json["metrics"][std::string(summary.metric->key)] = to_json(summary);
-  }
   if (model.delong) json["delong"] = to_json(*model.delong);
   if (model.delong_difference)
     json["delong_first_model_minus_this"] = to_json(*model.delong_difference);
@@ -112,9 +110,8 @@ std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, doubl
   std::vector<MetricTable> tables;
   std::vector<MetricOfFits> main, own;
   for (ModelResult& model : models) {
-    if (!same_exams(models.front(), model)) {
+    if (!same_exams(models.front(), model))
       throw std::logic_error("models to be compared hold out different exams");
-    }
     tables.push_back(leave_out_patients(model.folds, level));
     model.summary = summarize(tables.back());
     own = figures_of_fits(tables.back(), model.folds, model.fits);
@@ -183,9 +180,7 @@ std::string summary_text(const TargetReport& report) {
                    main.name, " ahead by\n");
   }
   std::size_t width = 8;
-  for (const ModelResult& model : report.models) {
-    width = std::max(width, model_label(model).size());
-  }
+  for (const ModelResult& model : report.models) width = std::max(width, model_label(model).size());
   for (const ModelResult& model : report.models) {
     const MetricSummary* figure = find_metric(model.summary, metric);
     const PairedDifference* ahead = find_metric(model.difference, metric);

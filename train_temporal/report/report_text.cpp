@@ -44,6 +44,10 @@ std::string level_text(const TargetReport& report) {
   return concat(fixed(100 * report.bootstrap.level, 0), " %");
 }
 
+std::string ratio_text(double part, double all) {
+  return all > 0 ? fixed(part / all, 3) : "–";
+}
+
 std::string figures_table(const std::vector<std::string>& header, html::Rows rows) {
   static const std::vector<std::string> kMarks = {"*", "†", "‡", "§", "‖", "¶"};
   std::vector<std::string> reasons;

@@ -13,6 +13,7 @@ std::string figure_text(const MetricValue& figure);       // "0.912", or "undefi
 std::string interval_text(const Estimate& estimate);      // "0.912 [0.861, 0.951]"
 std::string difference_text(const Estimate& difference);  // the same with a sign: "+0.081 […]"
 std::string level_text(const TargetReport& report);       // "95 %", of intervals
+std::string ratio_text(double part, double all);          // "0.500", "–" of none
 std::string p_text(double p);                             // "0.012", "< 0.001"
 
 // A table of the page, in which the reasons why figures have no interval stand below it.

@@ -25,13 +25,6 @@ std::vector<double> unit_grid() {
   return grid;
 }
 
-const ScoredExams& exams_in(const FoldScores& fold) {
-  return fold.exams;
-}
-const ScoredExams& exams_in(const ScoredExams& exams) {
-  return exams;
-}
-
 using CurveOf = Curve (*)(std::span<const double>, std::span<const int>);
 using ValuesAt = std::vector<double> (*)(const Curve&, const std::vector<double>&);
 
@@ -46,12 +39,11 @@ constexpr CurveKind kPrecisionRecall = {"precision and recall", precision_recall
 
 // The mean runs over the folds in which the curve of one class against the rest exists; empty where
 // none does.
-template <class Fold>
-std::vector<double> mean_values(const std::vector<Fold>& folds, std::size_t of_class,
+std::vector<double> mean_values(const std::vector<ScoredExams>& folds, std::size_t of_class,
                                 const CurveKind& kind) {
   std::vector<std::vector<double>> values;
-  for (const Fold& fold : folds) {
-    const OneVsRest rest = one_vs_rest(exams_in(fold), of_class);
+  for (const ScoredExams& fold : folds) {
+    const OneVsRest rest = one_vs_rest(fold, of_class);
     const Curve curve = kind.curve_of(rest.score, rest.positive);
     if (!curve.x.empty()) values.push_back(kind.values_at(curve, unit_grid()));
   }
@@ -59,12 +51,13 @@ std::vector<double> mean_values(const std::vector<Fold>& folds, std::size_t of_c
 }
 
 // Percentiles over resamples of patients, point by point.
-void add_band(Series& series, const TargetReport& report, const ModelResult& model,
-              std::size_t of_class, const CurveKind& kind, Progress& progress) {
+void add_band(Series& series, const TargetReport& report, std::size_t of_class,
+              const CurveKind& kind, Progress& progress) {
   const BootstrapOptions& options = report.bootstrap;
   std::vector<std::vector<double>> at(series.x.size());
   for (std::size_t r = 0; r < options.resamples; ++r) {
-    const auto mean = mean_values(resample_folds(model.folds, options.seed, r), of_class, kind);
+    const auto mean =
+        mean_values(resample_folds(report.models.front().folds, options.seed, r), of_class, kind);
     for (std::size_t i = 0; i < mean.size(); ++i) at[i].push_back(mean[i]);
     progress.add();
   }
@@ -78,7 +71,9 @@ void add_band(Series& series, const TargetReport& report, const ModelResult& mod
 
 Series mean_curve(const std::string& name, const ModelResult& model, std::size_t of_class,
                   const CurveKind& kind) {
-  const std::vector<double> mean = mean_values(model.folds, of_class, kind);
+  std::vector<ScoredExams> folds;
+  for (const FoldScores& fold : model.folds) folds.push_back(fold.exams);
+  const std::vector<double> mean = mean_values(folds, of_class, kind);
   if (mean.empty()) return {name + " (undefined)"};
   return {name, unit_grid(), mean};
 }
@@ -86,7 +81,7 @@ Series mean_curve(const std::string& name, const ModelResult& model, std::size_t
 Series banded_curve(const std::string& name, const TargetReport& report, std::size_t of_class,
                     const CurveKind& kind, Progress& progress) {
   Series series = mean_curve(name, report.models.front(), of_class, kind);
-  if (!series.x.empty()) add_band(series, report, report.models.front(), of_class, kind, progress);
+  if (!series.x.empty()) add_band(series, report, of_class, kind, progress);
   return series;
 }
 

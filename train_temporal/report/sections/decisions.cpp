@@ -15,18 +15,15 @@ std::string classes_table(const TargetReport& report) {
   const auto counts = confusion_matrix(all);
   html::Rows rows;
   for (std::size_t c = 0; c < report.classes.size(); ++c) {
-    std::size_t truly = 0, decided = 0;
+    double truly = 0, decided = 0;
     for (std::size_t k = 0; k < counts.size(); ++k) {
-      truly += counts[c][k];
-      decided += counts[k][c];
+      truly += static_cast<double>(counts[c][k]);
+      decided += static_cast<double>(counts[k][c]);
     }
-    const auto share = [&](std::size_t of) {
-      return of == 0 ? std::string("–")
-                     : fixed(static_cast<double>(counts[c][c]) / static_cast<double>(of), 3);
-    };
+    const auto right = static_cast<double>(counts[c][c]);
     const OneVsRest rest = one_vs_rest(all, c);
-    rows.push_back({report.classes[c], concat(truly), share(truly), share(decided),
-                    figure_text(auroc(rest.score, rest.positive))});
+    rows.push_back({report.classes[c], fixed(truly, 0), ratio_text(right, truly),
+                    ratio_text(right, decided), figure_text(auroc(rest.score, rest.positive))});
   }
   return html::table(
       {"class", concat("held-out ", rows_name(report)), "recall", "precision", "AUROC vs the rest"},
@@ -67,9 +64,9 @@ std::string score_chart(const TargetReport& report) {
   const ScoredExams all = pooled_exams(report.models.front());
   const bool binary = report.classes.size() == 2;
   html::Chart chart{"Predicted probabilities by true class",
-              binary ? "probability of '" + report.classes[1] + "'"
-                     : std::string("probability given to the true class"),
-              concat("share of the class's ", rows_name(report))};
+                    binary ? "probability of '" + report.classes[1] + "'"
+                           : std::string("probability given to the true class"),
+                    concat("share of the class's ", rows_name(report))};
   for (std::size_t c = 0; c < std::min(report.classes.size(), kMostLines); ++c) {
     std::vector<double> scores;
     for (std::size_t i = 0; i < all.size(); ++i) {

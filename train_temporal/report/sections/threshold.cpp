@@ -9,10 +9,6 @@
 namespace coldframe::temporal {
 namespace {
 
-std::string share_text(double part, double all) {
-  return all > 0 ? fixed(part / all, 3) : "–";
-}
-
 std::vector<std::string> row_at(double threshold, const std::vector<double>& scores,
                                 const std::vector<int>& labels) {
   double at[2][2] = {};  // [truth][decision]
@@ -20,10 +16,10 @@ std::vector<std::string> row_at(double threshold, const std::vector<double>& sco
   const auto [tn, fp] = at[0];
   const auto [fn, tp] = at[1];
   return {fixed(threshold, 2),
-          share_text(tp, tp + fn),
-          share_text(tn, tn + fp),
-          share_text(tp, tp + fp),
-          share_text(tn, tn + fn),
+          ratio_text(tp, tp + fn),
+          ratio_text(tn, tn + fp),
+          ratio_text(tp, tp + fp),
+          ratio_text(tn, tn + fn),
           fixed(tp, 0),
           fixed(fp, 0),
           fixed(tn, 0),

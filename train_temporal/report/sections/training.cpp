@@ -55,12 +55,6 @@ std::string search_section(const TargetReport& report) {
          html::table(header, rows);
 }
 
-std::vector<double> epochs(std::size_t count) {
-  std::vector<double> x(count);
-  std::iota(x.begin(), x.end(), 1);
-  return x;
-}
-
 html::Series loss_series(const std::string& name, const std::vector<FoldCurve>& curves,
                          std::vector<double> FoldCurve::*loss) {
   std::vector<std::vector<double>> values;
@@ -71,7 +65,8 @@ html::Series loss_series(const std::string& name, const std::vector<FoldCurve>& 
   std::ranges::sort(lengths);
   for (auto& one : values) one.resize(std::min(one.size(), lengths[lengths.size() / 2]));
   const Averages mean = average(values);
-  html::Series series{name, epochs(mean.mean.size()), mean.mean};
+  html::Series series{name, mean.mean, mean.mean};
+  std::iota(series.x.begin(), series.x.end(), 1);  // epochs
   if (curves.size() > 1) {
     series.low = mean.low;
     series.high = mean.high;
