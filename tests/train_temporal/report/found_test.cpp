@@ -67,6 +67,30 @@ TEST(Verdict, FindsThatRanksWereLearntWhereNumbersAreExtreme) {
   EXPECT_THAT(verdict(report)[0], Not(HasSubstr("nothing shows")));
 }
 
+TEST(Report, ShowsWithinWhichLimitsNumbersAgree) {
+  ModelResult result{.name = "gru"};
+  FoldScores& fold = result.folds.emplace_back();
+  fold.exams.width = 1;
+  fold.exams.scale = Scale::kNumber;
+  for (std::size_t p = 0; p < 25; ++p) {
+    const auto number = static_cast<double>(p);
+    fold.exams.number.push_back(number);
+    fold.exams.predicted.push_back(p == 24 ? std::nan("") : number + (p % 2 == 0 ? 2 : 0));
+    fold.exams.label.push_back(0);
+    fold.exams.decision.push_back(0);
+    fold.patient.push_back(p);
+  }
+  TargetReport report = example({result}, {"any"});
+  EXPECT_THAT(made::page_of(report), Not(HasSubstr("<h2>Agreement</h2>")));
+  report.scale = Scale::kNumber;
+  report.classes.clear();
+  const std::string page = made::page_of(report);
+  // Of 24 differences, 2 and 0 in turn, the deviation is √(24 / 23).
+  for (const char* line :
+       {"mean difference 1.000", "limit of agreement -1.002", "limit of agreement 3.002"})
+    EXPECT_THAT(page, HasSubstr(line));
+}
+
 // What several fits of a fold alone say, by their skills.
 std::vector<std::vector<FoldScores>> fits(const std::vector<double>& skills) {
   std::vector<std::vector<FoldScores>> all;
