@@ -13,6 +13,7 @@ namespace coldframe::temporal {
 struct Questions {
   std::optional<double> threshold;  // of decisions; none: the validation part's
   std::optional<double> prevalence, at_specificity, at_sensitivity;
+  std::optional<std::size_t> level;                     // of intervals, in percent; none: 95
   std::vector<std::string> subgroups, characteristics;  // columns
   std::size_t relaxed_frames = 0;
   std::string aggregate;  // patient or a column: what counts as one; empty: exams
@@ -24,6 +25,7 @@ struct Questions {
     some.prevalence = prevalence;
     some.at_specificity = at_specificity;
     some.at_sensitivity = at_sensitivity;
+    some.level = level;
     return some;
   }
   bool of_decisions() const { return threshold || prevalence || at_specificity || at_sensitivity; }
@@ -42,6 +44,8 @@ void add_questions(Rows& rows, Questions& questions) {
               "binary: the sensitivity at this specificity");
   rows.number("at-sensitivity", questions.at_sensitivity, share(),
               "binary: the specificity at this sensitivity");
+  rows.number("level", questions.level, between(90, 99),
+              "of all intervals, in percent (default: 95); the verdict claims differences at 99");
   rows.names("subgroups", questions.subgroups,
              "all figures for each value of these columns of the cache or of --labels, too");
   rows.names("characteristics", questions.characteristics,

@@ -57,6 +57,8 @@ void evaluate_report(RunReport& run) {
   std::vector<std::vector<MetricTable>> binary;  // [target][model]
   for (TargetReport& report : run.targets) {
     relax_boundaries(report);
+    if (const auto level = report.questions.level)
+      report.bootstrap.level = static_cast<double>(*level) / 100;
     std::vector<MetricTable> tables =
         evaluate_models(report.models, report.bootstrap.level, [&] { progress.add(); });
     for_sections(report, [&](const Section& section) {
