@@ -40,6 +40,11 @@ std::string interval(const Json& estimate) {
   return concat(value, " [", number(estimate.at("low")), ", ", number(estimate.at("high")), "]");
 }
 
+// "95 %"
+std::string level(const Json& target) {
+  return concat(fixed(100 * target.at("interval").at("level").get<double>(), 0), " %");
+}
+
 std::string title(std::string key) {
   std::ranges::replace(key, '_', ' ');
   return key;
@@ -86,7 +91,7 @@ std::string model_index(const Json& facts, const Json& metrics) {
       const Json& estimate = primary(metric);
       if (!estimate.at("value").is_number()) continue;
       text += concat("    - type: ", key, "\n      value: ", number(estimate["value"]),
-                     "\n      name: ", quoted(concat(title(key), ", 95 % interval")),
+                     "\n      name: ", quoted(concat(title(key), ", ", level(target), " interval")),
                      "\n      config: ", quoted(interval(estimate)), "\n");
     }
   }
@@ -163,12 +168,12 @@ std::string data_text(const Json& facts, const Json& metrics) {
 
 std::string results_text(const Json& facts, const Json& metrics) {
   const Json& training = facts.at("training");
-  std::string text =
-      concat("On held-out patients (", plural(training.at("folds").get<std::size_t>(), "fold"),
-             ", ", plural(training.at("seeds").get<std::size_t>(), "seed"),
-             "), with 95 % intervals by patient. Predictions are the mean of ",
-             plural(facts.at("models").get<std::size_t>(), "model"),
-             ", each fitted without the patients of its own test part.\n");
+  std::string text = concat(
+      "On held-out patients (", plural(training.at("folds").get<std::size_t>(), "fold"), ", ",
+      plural(training.at("seeds").get<std::size_t>(), "seed"), "), with ",
+      level(targets_of(metrics).front()), " intervals by patient. Predictions are the mean of ",
+      plural(facts.at("models").get<std::size_t>(), "model"),
+      ", each fitted without the patients of its own test part.\n");
   if (facts.at("backbone").value("half", false))
     text +=
         "\nFigures are those of the weights as they were given. This bundle holds them rounded "

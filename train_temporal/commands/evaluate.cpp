@@ -129,7 +129,7 @@ RunReport report_on(const std::vector<ModelPredictions>& models, const Cohort& c
         covariate_facts(covariate_columns(taken, cohort.cache, used, ensemble.labels()), used);
     run.frame_covariates = ensemble.card().config.frame_covariates;
   }
-  run.bootstrap = {options.resamples, options.seed};
+  run.bootstrap = options.bootstrap;
   RunReport report = report_of(models, run, cohort, used, asked);
   KeyValues& facts = report.targets.front().configuration;
   const bool bundled = !options.bundle.empty();
@@ -251,8 +251,8 @@ void finish(const RunReport& report, const Json& failures, const ApplyOptions& o
 }
 
 int compare_runs(const ApplyOptions& options) {
-  const RunReport report = compare_held_out(options.run, options.against,
-                                            {options.resamples, options.seed}, options.questions);
+  const RunReport report =
+      compare_held_out(options.run, options.against, options.bootstrap, options.questions);
   for (const TargetReport& target : report.targets) {
     for (const std::string& warning : target.warnings) log_warning(warning);
   }

@@ -16,6 +16,7 @@
 #include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
 #include "train_temporal/commands/commands.h"
+#include "train_temporal/commands/flat_config.h"
 #include "train_temporal/commands/list/run_list.h"
 #include "train_temporal/commands/option_checks.h"
 #include "train_temporal/commands/run_files.h"
@@ -27,7 +28,6 @@
 #include "train_temporal/explain/example_exams.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/models/registry.h"
-#include "train_temporal/report/report_text.h"
 #include "train_temporal/run/apply/unlike_training.h"
 #include "train_temporal/run/cohort/arrangement.h"
 #include "train_temporal/run/cohort/covariates.h"
@@ -222,7 +222,7 @@ Json TrainingRun::config() const {
   Json questions = questions_json(options_.questions);
   if (options_.maps) questions["maps"] = true;
   if (!questions.empty()) json["questions"] = questions;
-  json["bootstrap"] = options_.resamples;
+  json["bootstrap"] = options_.bootstrap.resamples;
   json["device"] = devices_.front().is_cuda() ? "cuda" : "cpu";
   json["memory_budget"] = options_.memory_budget;
   json[kThreadsPerFit] = options_.fit.tune.threads;
@@ -305,7 +305,7 @@ RunReport TrainingRun::report(const std::vector<ModelPredictions>& models,
   run.subtitle = options_.out.filename().string();
   run.split = split_text_;
   if (options_.each_group) run.held_out_by = options_.group;
-  run.bootstrap = {options_.resamples, options_.seed};
+  run.bootstrap = options_.bootstrap;
   run.covariates = covariate_facts(cohort_.covariates, used);
   run.frame_covariates = options_.covariates.at_frames;
   run.tuned = tuned_ != nullptr;
@@ -316,9 +316,8 @@ RunReport TrainingRun::report(const std::vector<ModelPredictions>& models,
     if (fit.name.model == options_.model) result.curves.push_back(curve_of(fit));
   Json settings = config();
   for (const char* key : {"cache", "labels", "recipe"}) settings.erase(key);
-  count_settings(settings);
-  flatten("", settings, result.configuration);
-  flatten("", cohort_.cache.recipe().features, result.recipe);
+  result.configuration = flat_config(std::move(settings));
+  result.recipe = flat_config(cohort_.cache.recipe().features);
   const std::chrono::duration<double> seconds = Clock::now() - started_;
   result.resources = {{"time", human_duration(seconds.count())},
                       {"peak memory", human_bytes(peak_resident_bytes())},

@@ -129,11 +129,8 @@ std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
 namespace {
 
 RunReport compare(const std::filesystem::path& run, const TrainOptions& options) {
-  Questions questions;
-  questions.prevalence = options.questions.prevalence;
-  questions.at_specificity = options.questions.at_specificity;
-  questions.at_sensitivity = options.questions.at_sensitivity;
-  return compare_held_out(run, options.against, {options.resamples, options.seed}, questions);
+  return compare_held_out(run, options.against, options.bootstrap,
+                          options.questions.of_predictions());
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "train_temporal/report/figure_table.h"
 
-#include <cmath>
-
 #include "common/files/csv.h"
 #include "common/text/text.h"
 
@@ -29,16 +27,6 @@ void FigureTable::add(const Of& of, const std::string& figure, double value) {
 
 void FigureTable::add(const Of& of, const std::vector<MetricSummary>& summaries) {
   for (const MetricSummary& one : summaries) add(of, std::string(one.metric->key), one.primary());
-}
-
-void FigureTable::add(const Of& of, const ShareAt& share) {
-  const auto known = [](double x, bool is) {
-    return is ? MetricValue::of(x) : MetricValue::none("");
-  };
-  const bool bounded = share.has_interval();
-  add(of, "survival",
-      {known(share.value, !std::isnan(share.value)), known(share.low, bounded),
-       known(share.high, bounded)});
 }
 
 void FigureTable::add(const Of& of, const DeLong& delong) {

@@ -30,9 +30,11 @@ struct FoldCurve {
 
 // The choices made on the validation part of one fold (of one seed or their average).
 struct FoldChoice {
+  struct Part {
+    std::size_t exams = 0, patients = 0;
+  };
   std::size_t repeat = 0, fold = 0;
-  std::size_t train_exams = 0, validation_exams = 0, test_exams = 0;
-  std::size_t train_patients = 0, validation_patients = 0, test_patients = 0;
+  Part train = {}, validation = {}, test = {};
   double temperature = 1.0, threshold = 0.5;
   Json setting = nullptr;  // of --search: by option what the fold took
 };
@@ -190,7 +192,6 @@ struct TargetReport : RunFacts {
   std::vector<std::string> warnings;
 };
 
-std::string render_report(const TargetReport& report);
 Json metrics_json(const TargetReport& report);
 std::string summary_text(const TargetReport& report);  // ends with a line end
 

@@ -6,7 +6,7 @@
 
 #include "common/charts/files/for_paper.h"
 #include "common/text/text.h"
-#include "train_temporal/report/sections/section.h"
+#include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -49,12 +49,12 @@ std::vector<std::pair<std::string, std::string>> report_files(const RunReport& r
 
 bool is_report_file(const std::string& name) {
   const auto is_of = [](std::array<SectionFile, 2> Section::*files, const std::string& stem) {
-    return !stem.empty() && std::ranges::any_of(section_blocks(), [&](const SectionBlock& block) {
-      return std::ranges::any_of(block.sections, [&](const Section* section) {
-        const auto& own = section->*files;
-        return std::ranges::find(own, stem, &SectionFile::name) != own.end();
+    bool known = false;
+    for (const SectionBlock& block : kSectionBlocks)
+      block.visit([&](const Section& section) {
+        known = known || std::ranges::count(section.*files, stem, &SectionFile::name) > 0;
       });
-    });
+    return known && !stem.empty();
   };
   const auto dot = name.rfind('.');
   if (dot == name.npos || name == kLatexFile) return name == kLatexFile;

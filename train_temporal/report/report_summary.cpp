@@ -13,13 +13,16 @@
 namespace coldframe::temporal {
 namespace {
 
+Json to_json(const FoldChoice::Part& part) {
+  return {{"exams", part.exams}, {"patients", part.patients}};
+}
+
 Json to_json(const FoldChoice& choice) {
   Json json = {{"repeat", choice.repeat},
                {"fold", choice.fold},
-               {"train", {{"exams", choice.train_exams}, {"patients", choice.train_patients}}},
-               {"validation",
-                {{"exams", choice.validation_exams}, {"patients", choice.validation_patients}}},
-               {"test", {{"exams", choice.test_exams}, {"patients", choice.test_patients}}},
+               {"train", to_json(choice.train)},
+               {"validation", to_json(choice.validation)},
+               {"test", to_json(choice.test)},
                {"temperature", json_number(choice.temperature)},
                {"threshold", json_number(choice.threshold)}};
   if (!choice.setting.is_null()) json["setting"] = choice.setting;
@@ -42,6 +45,24 @@ Json to_json(const DeLong& delong) {
   return json;
 }
 
+// Takes what was asked from the rows of options.
+struct AskedRows {
+  Json json = Json::object();
+
+  template <class Value>
+  void number(std::string name, const Value& value, auto&&...) {
+    if (value == Value()) return;
+    std::ranges::replace(name, '-', '_');
+    if constexpr (requires { *value; })
+      json[name] = *value;
+    else
+      json[name] = value;
+  }
+  void names(const char* name, const auto& value, auto&&...) { number(name, value); }
+  void text(const char* name, const auto& value, auto&&...) { number(name, value); }
+  void toggle(auto&&...) {}  // changes no figure
+};
+
 }  // namespace
 
 Json to_json(const Estimate& estimate) {
@@ -49,9 +70,8 @@ Json to_json(const Estimate& estimate) {
                {"low", json_number(estimate.low.value)},
                {"high", json_number(estimate.high.value)}};
   if (!estimate.value.defined()) json["undefined"] = estimate.value.undefined;
-  if (estimate.value.defined() && !estimate.low.defined()) {
+  if (estimate.value.defined() && !estimate.low.defined())
     json["no_interval"] = estimate.low.undefined;
-  }
   if (!std::isnan(estimate.error_of_fits)) json["error_of_fits"] = estimate.error_of_fits;
   return json;
 }
@@ -70,9 +90,8 @@ Json to_json(const ModelResult& model) {
   Json json = {{"name", model.name}, {"metrics", Json::object()}};
   if (!model.frame.empty()) json["frame"] = model.frame;
   if (!model.families.empty()) json["families"] = model.families;
-  for (const MetricSummary& summary : model.summary) {
+  for (const MetricSummary& summary : model.summary)
     json["metrics"][std::string(summary.metric->key)] = to_json(summary);
-  }
   if (model.delong) json["delong"] = to_json(*model.delong);
   if (model.delong_difference)
     json["delong_first_model_minus_this"] = to_json(*model.delong_difference);
@@ -91,9 +110,8 @@ std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, doubl
   std::vector<MetricTable> tables;
   std::vector<MetricOfFits> main, own;
   for (ModelResult& model : models) {
-    if (!same_exams(models.front(), model)) {
+    if (!same_exams(models.front(), model))
       throw std::logic_error("models to be compared hold out different exams");
-    }
     tables.push_back(leave_out_patients(model.folds, level));
     model.summary = summarize(tables.back());
     own = figures_of_fits(tables.back(), model.folds, model.fits);
@@ -108,20 +126,10 @@ std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, doubl
   return tables;
 }
 
-Json questions_json(const Questions& questions) {
-  Json json = Json::object();
-  const std::pair<const char*, const std::optional<double>*> numbers[] = {
-      {"threshold", &questions.threshold},
-      {"prevalence", &questions.prevalence},
-      {"at_specificity", &questions.at_specificity},
-      {"at_sensitivity", &questions.at_sensitivity}};
-  for (const auto& [key, value] : numbers)
-    if (*value) json[key] = **value;
-  if (!questions.subgroups.empty()) json["subgroups"] = questions.subgroups;
-  if (!questions.characteristics.empty()) json["characteristics"] = questions.characteristics;
-  if (questions.relaxed_frames > 0) json["relaxed_frames"] = questions.relaxed_frames;
-  if (!questions.aggregate.empty()) json["aggregate"] = questions.aggregate;
-  return json;
+Json questions_json(Questions questions) {
+  AskedRows asked;
+  add_questions(asked, questions);
+  return asked.json;
 }
 
 Json metrics_json(const TargetReport& report) {
@@ -152,13 +160,12 @@ Json metrics_json(const TargetReport& report) {
 }
 
 std::string summary_text(const TargetReport& report) {
-  if (report.models.empty()) return "no models\n";
   const ModelResult& main = report.models.front();
   const bool one_part = main.folds.size() == 1;
-  std::string text = concat(
-      main.name, " on '", report.target, "'", report.per_frame ? " of frames" : "",
-      report.questions.aggregate.empty() ? "" : " of " + rows_name(report), ", ", folds_text(main),
-      ", ", fixed(100 * report.bootstrap.level, 0), " % intervals by patient\n");
+  std::string text =
+      concat(main.name, " on '", report.target, "'", report.per_frame ? " of frames" : "",
+             report.questions.aggregate.empty() ? "" : " of " + rows_name(report), ", ",
+             folds_text(main), ", ", level_text(report), " intervals by patient\n");
   for (const MetricSummary& summary : main.summary) {
     text += concat("  ", padded(summary.metric->title, 22), interval_text(summary.primary()));
     if (!one_part && summary.by_fold) text += concat("   pooled ", interval_text(summary.pooled));
@@ -173,12 +180,10 @@ std::string summary_text(const TargetReport& report) {
                    main.name, " ahead by\n");
   }
   std::size_t width = 8;
+  for (const ModelResult& model : report.models) width = std::max(width, model_label(model).size());
   for (const ModelResult& model : report.models) {
-    width = std::max(width, model_label(model).size());
-  }
-  for (const ModelResult& model : report.models) {
-    const MetricSummary* figure = find_metric(model, metric);
-    const PairedDifference* ahead = find_difference(model, metric);
+    const MetricSummary* figure = find_metric(model.summary, metric);
+    const PairedDifference* ahead = find_metric(model.difference, metric);
     if (figure == nullptr || ahead == nullptr) continue;
     text += concat("  ", padded(model_label(model), width + 2),
                    padded(interval_text(figure->primary()), 24), " ",

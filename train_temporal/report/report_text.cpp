@@ -20,13 +20,6 @@ std::string with_interval(const Estimate& estimate, const std::string& sign) {
   return text + " [" + figure_text(estimate.low) + ", " + figure_text(estimate.high) + "]";
 }
 
-std::string cell_text(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  const auto is_word = [](const Json& one) { return one.is_string(); };
-  if (!value.is_array() || !std::ranges::all_of(value, is_word)) return value.dump();
-  return value.empty() ? "none" : join(value.get<std::vector<std::string>>(), ", ");
-}
-
 }  // namespace
 
 std::string figure_text(const MetricValue& figure) {
@@ -45,6 +38,14 @@ std::string difference_text(const Estimate& difference) {
 
 std::string p_text(double p) {
   return p < 0.001 ? "< 0.001" : fixed(p, 3);
+}
+
+std::string level_text(const TargetReport& report) {
+  return concat(fixed(100 * report.bootstrap.level, 0), " %");
+}
+
+std::string ratio_text(double part, double all) {
+  return all > 0 ? fixed(part / all, 3) : "–";
 }
 
 std::string figures_table(const std::vector<std::string>& header, html::Rows rows) {
@@ -69,22 +70,20 @@ std::string figures_table(const std::vector<std::string>& header, html::Rows row
   return html::table(header, rows) + notes;
 }
 
-const MetricSummary* find_metric(const ModelResult& model, Metric metric) {
-  const auto found = std::ranges::find(model.summary, metric, &MetricSummary::metric);
-  return found == model.summary.end() ? nullptr : &*found;
-}
-
-const PairedDifference* find_difference(const ModelResult& model, Metric metric) {
-  const auto found = std::ranges::find(model.difference, metric, &PairedDifference::metric);
-  return found == model.difference.end() ? nullptr : &*found;
-}
-
 std::string model_label(const ModelResult& model) {
   return model.frame.empty() ? model.name : concat(model.name, ", ", model.frame, " frame");
 }
 
 bool is_binary(const TargetReport& report) {
   return report.scale == Scale::kNominal && report.classes.size() == 2;
+}
+
+bool has_classes(const TargetReport& report) {
+  return report.scale == Scale::kNominal || report.scale == Scale::kOrdinal;
+}
+
+ScoredExams pooled_exams(const ModelResult& model) {
+  return pooled_by_repeat(model.folds).front().exams;
 }
 
 const char* labels_name(const TargetReport& report) {
@@ -97,17 +96,17 @@ std::string rows_name(const TargetReport& report) {
   return of == "patient" ? "patients" : concat("exams averaged by ", of);
 }
 
+static std::size_t repeats_of(const ModelResult& model) {
+  return model.folds.back().repeat - model.folds.front().repeat + 1;
+}
+
 std::string folds_text(const ModelResult& model) {
-  const std::size_t folds = model.folds.size();
+  const std::size_t folds = model.folds.size(), repeats = repeats_of(model);
   if (folds == 1) return model.folds_together ? "all folds ranked together" : "one held-out part";
   if (model.folds_together)
     return concat("all folds ranked together, mean over ", folds, " repeats of the split");
-  std::size_t repeats = 1;
-  for (std::size_t f = 1; f < folds; ++f) {
-    repeats += model.folds[f].repeat != model.folds[f - 1].repeat;
-  }
-  if (repeats == 1) return concat("mean over ", folds, " folds");
-  return concat("mean over ", folds, " folds, ", repeats, " repeats of the split");
+  return concat("mean over ", folds, " folds",
+                repeats == 1 ? "" : concat(", ", repeats, " repeats of the split"));
 }
 
 std::string search_text(const std::vector<Json>& settings) {
@@ -125,23 +124,9 @@ std::string search_text(const std::vector<Json>& settings) {
   return join(options, "; ");
 }
 
-void count_settings(Json& config) {
-  if (config.contains("search")) config["search"] = config["search"].size();
-}
-
-void flatten(const std::string& prefix, const Json& json, KeyValues& out) {
-  for (const auto& [key, value] : json.items()) {
-    if (value.is_object()) {
-      flatten(prefix + key + ".", value, out);
-    } else {
-      out.emplace_back(prefix + key, cell_text(value));
-    }
-  }
-}
-
 std::string origin_text(const ModelResult& model, const MetricSummary& summary) {
   if (summary.by_fold || model.folds.size() == 1) return folds_text(model);
-  const std::size_t repeats = model.folds.back().repeat - model.folds.front().repeat + 1;
+  const std::size_t repeats = repeats_of(model);
   return concat(model.folds.size() / repeats, " folds taken together",
                 repeats == 1 ? "" : concat(", mean over ", repeats, " repeats of the split"));
 }

@@ -121,7 +121,7 @@ constexpr StandingRow kStandings[] = {
 // certainly above 0; null otherwise.
 const Estimate* ranks_above_chance(const TargetReport& report) {
   if (report.scale != Scale::kNumber) return nullptr;
-  const MetricSummary* ranks = find_metric(report.models.front(), metric_named("spearman"));
+  const MetricSummary* ranks = find_metric(report.models.front().summary, metric_named("spearman"));
   return ranks != nullptr && is_surely_above(report, ranks->primary(), 0) ? &ranks->primary()
                                                                           : nullptr;
 }
@@ -153,7 +153,7 @@ std::string caution(const TargetReport& report) {
 
 std::string about_the_model(const TargetReport& report) {
   const ModelResult& model = report.models.front();
-  const MetricSummary* figure = find_metric(model, main_metric(report.scale));
+  const MetricSummary* figure = find_metric(model.summary, main_metric(report.scale));
   const ScaleWords& words = words_of(report.scale);
   if (figure == nullptr || !figure->primary().value.defined())
     return concat("The ", main_name(report), " of ", model.name,
@@ -179,7 +179,8 @@ bool is_better_than_chance(const TargetReport& report, const Estimate& figure) {
 
 // False where the main model may be no better than chance, or where nothing bounds its figure.
 bool has_learnt(const TargetReport& report) {
-  const MetricSummary* figure = find_metric(report.models.front(), main_metric(report.scale));
+  const MetricSummary* figure =
+      find_metric(report.models.front().summary, main_metric(report.scale));
   return ranks_above_chance(report) != nullptr ||
          (figure != nullptr && is_better_than_chance(report, figure->primary()));
 }
@@ -232,8 +233,8 @@ std::vector<Control> controls_of(const Claim& claim, const TargetReport& report)
   std::vector<Control> controls;
   for (const ModelResult& model : report.models) {
     if (is_beginning ? !model.name.starts_with(name) : model.name != name) continue;
-    const MetricSummary* figure = find_metric(model, main_metric(report.scale));
-    const PairedDifference* ahead = find_difference(model, main_metric(report.scale));
+    const MetricSummary* figure = find_metric(model.summary, main_metric(report.scale));
+    const PairedDifference* ahead = find_metric(model.difference, main_metric(report.scale));
     if (figure == nullptr || ahead == nullptr || !ahead->primary().value.defined()) continue;
     controls.push_back({model.name, figure->primary(), ahead->primary(), compare(ahead->primary()),
                         found_text(model), claim.control == kAgainst});
@@ -275,7 +276,6 @@ std::string sentence_of(const Claim& claim, const Control& control, const Target
 }  // namespace
 
 std::vector<std::string> verdict(const TargetReport& report) {
-  if (report.models.empty()) return {};
   std::vector<std::string> lines = {about_the_model(report)}, unexamined;
   const bool learnt = has_learnt(report);
   bool of_one_seed = false;

@@ -15,7 +15,6 @@ namespace {
 constexpr std::size_t kFewValidationPatients = 10, kFewPatients = 50;
 
 void warn_of_held_out_parts(const TargetReport& report, std::vector<std::string>& warnings) {
-  if (report.models.empty()) return;
   const std::vector<FoldScores>& folds = report.models.front().folds;
   for (std::size_t c = 0; c < report.classes.size(); ++c) {
     std::vector<std::string> lacking;
@@ -44,7 +43,7 @@ void visit_figures(const TargetReport& report, const Take& take) {
 
 // Folds hold out few events, or nobody who is followed for long.
 void warn_of_undefined_folds(const TargetReport& report, std::vector<std::string>& warnings) {
-  if (report.models.empty() || report.scale != Scale::kTime) return;
+  if (report.scale != Scale::kTime) return;
   visit_figures(report, [&](const MetricSummary& figure, const std::string& where) {
     const auto lacking = std::ranges::find_if_not(figure.per_fold, &MetricValue::defined);
     if (!figure.by_fold || lacking == figure.per_fold.end()) return;
@@ -57,7 +56,6 @@ void warn_of_undefined_folds(const TargetReport& report, std::vector<std::string
 }
 
 void warn_of_ranks_across_folds(const TargetReport& report, std::vector<std::string>& warnings) {
-  if (report.models.empty()) return;
   const ModelResult& model = report.models.front();
   const ScaleWords& words = words_of(report.scale);
   std::vector<std::string> figures;
@@ -76,7 +74,6 @@ void warn_of_ranks_across_folds(const TargetReport& report, std::vector<std::str
 
 // The figures that have a value but no interval, by the reason.
 void warn_of_missing_intervals(const TargetReport& report, std::vector<std::string>& warnings) {
-  if (report.models.empty()) return;
   std::map<std::string, std::vector<std::string>> figures;
   for (const MetricSummary& summary : report.models.front().summary) {
     const Estimate& estimate = summary.primary();
@@ -93,8 +90,8 @@ void warn_of_missing_intervals(const TargetReport& report, std::vector<std::stri
 void warn_of_validation_parts(const TargetReport& report, std::vector<std::string>& warnings) {
   std::size_t small = 0, least = kFewValidationPatients;
   for (const FoldChoice& choice : report.choices) {
-    small += choice.validation_patients < kFewValidationPatients;
-    least = std::min(least, choice.validation_patients);
+    small += choice.validation.patients < kFewValidationPatients;
+    least = std::min(least, choice.validation.patients);
   }
   if (small == 0) return;
   warnings.push_back(concat("small validation parts: in ", small, " of ",
@@ -115,6 +112,12 @@ void warn_of_diverged_models(const TargetReport& report, std::vector<std::string
   }
 }
 
+void warn_of_few_patients(const TargetReport& report, std::vector<std::string>& warnings) {
+  if (report.data.patients == 0 || report.data.patients >= kFewPatients) return;
+  warnings.push_back(concat("few patients: ", report.data.patients,
+                            ": intervals are wide, and differences that matter may go unseen"));
+}
+
 }  // namespace
 
 bool ranks_across_folds(const ModelResult& model, const MetricSummary& figure) {
@@ -124,17 +127,10 @@ bool ranks_across_folds(const ModelResult& model, const MetricSummary& figure) {
 
 std::vector<std::string> data_warnings(const TargetReport& report) {
   std::vector<std::string> warnings;
-  warn_of_diverged_models(report, warnings);
-  warn_of_held_out_parts(report, warnings);
-  warn_of_undefined_folds(report, warnings);
-  warn_of_ranks_across_folds(report, warnings);
-  warn_of_missing_intervals(report, warnings);
-  warn_of_validation_parts(report, warnings);
-  for (std::string& warning : warn_of_groups(report)) warnings.push_back(std::move(warning));
-  if (report.data.patients > 0 && report.data.patients < kFewPatients) {
-    warnings.push_back(concat("few patients: ", report.data.patients,
-                              ": intervals are wide, and differences that matter may go unseen"));
-  }
+  for (const auto warn : {warn_of_diverged_models, warn_of_held_out_parts, warn_of_undefined_folds,
+                          warn_of_ranks_across_folds, warn_of_missing_intervals,
+                          warn_of_validation_parts, warn_of_groups, warn_of_few_patients})
+    warn(report, warnings);
   return warnings;
 }
 

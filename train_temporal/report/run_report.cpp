@@ -5,7 +5,6 @@
 #include "common/cli/progress.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
-#include "train_temporal/report/sections/section.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
@@ -30,13 +29,13 @@ std::string macro_section(const RunReport& run) {
 
 void add_sections(html::Page& page, const SectionBlock& block, const TargetReport& report,
                   const std::string& of) {
-  for (const Section* section : block.sections) {
-    if (!section->is_of(report)) continue;
-    if (section->page != nullptr) section->page(page, report, of);
-    if (section->body == nullptr) continue;
-    if (const std::string body = section->body(report); !body.empty())
-      page.section(concat(section->heading, of), body);
-  }
+  block.visit([&](const Section& section) {
+    if (!section.is_of(report)) return;
+    if (section.page != nullptr) section.page(page, report, of);
+    if (section.body == nullptr) return;
+    if (const std::string body = section.body(report); !body.empty())
+      page.section(concat(section.heading, of), body);
+  });
 }
 
 void relax_boundaries(TargetReport& report) {
@@ -58,6 +57,8 @@ void evaluate_report(RunReport& run) {
   std::vector<std::vector<MetricTable>> binary;  // [target][model]
   for (TargetReport& report : run.targets) {
     relax_boundaries(report);
+    if (const auto level = report.questions.level)
+      report.bootstrap.level = static_cast<double>(*level) / 100;
     std::vector<MetricTable> tables =
         evaluate_models(report.models, report.bootstrap.level, [&] { progress.add(); });
     for_sections(report, [&](const Section& section) {
@@ -83,7 +84,7 @@ std::string render_report(const RunReport& run) {
     return run.targets.size() > 1 ? concat(" of '", report.target, "'") : std::string();
   };
   if (!run.macro.empty()) page.section(macro_heading(run), macro_section(run));
-  for (const SectionBlock& block : section_blocks()) {
+  for (const SectionBlock& block : kSectionBlocks) {
     for (const TargetReport& report : run.targets) {
       if (block.of_each_target)
         add_sections(page, block, report, of(report));
@@ -92,10 +93,6 @@ std::string render_report(const RunReport& run) {
     }
   }
   return page.finish();
-}
-
-std::string render_report(const TargetReport& report) {
-  return render_report(RunReport{{report}, {}});
 }
 
 Json metrics_json(const RunReport& run) {

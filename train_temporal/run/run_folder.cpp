@@ -181,8 +181,8 @@ void RunFolder::require_answered(const Json& config) const {
     throw ConfigError(concat(
         "the run in '", out_.string(), "' is finished, and its report does not answer '", question,
         "'; without training, `coldframe evaluate --run RUN --against RUN` with this run twice "
-        "takes --prevalence, --at-specificity, --at-sensitivity and --figures, and `coldframe "
-        "predict --run RUN --maps FOLDER` maps exams; else train again with --overwrite"));
+        "answers what its predictions tell, as --prevalence and --figures, and `coldframe predict "
+        "--run RUN --maps FOLDER` maps exams; else train again with --overwrite"));
   }
 }
 

@@ -224,11 +224,15 @@ def test_a_finished_run_says_who_answers_other_questions(made, tmp_path):
     done = coldframe(*words)
     assert done.returncode == 0 and "nothing to resume" in done.stderr, done.stderr
     for more, said in [(["--prevalence", 0.3], "does not answer 'prevalence'"), (["--characteristics", "age"], "'characteristics'"),
+                       (["--level", 99], "does not answer 'level'"), (["--level", 80], "90 to 99"),
                        (["--figures"], "finished without --figures"), (["--threshold", 0.4], "started otherwise")]:
         done = coldframe(*words, *more)
         assert done.returncode == 2 and said in done.stderr, done.stderr
     succeed("evaluate", "--run", made[1], "--against", made[1], "--prevalence", 0.3, "--at-specificity", 0.8,
-            "--figures", "--out", tmp_path / "out")
+            "--level", 90, "--figures", "--out", tmp_path / "out")
+    wide, narrow = ({**run, **run["models"][0]["metrics"]["auroc"]["mean_over_folds"]} for run in map(summary_of, [made[1], tmp_path / "out"]))
+    assert (wide["interval"]["level"], narrow["interval"]["level"], narrow["asked"]["level"]) == (0.95, 0.9, 90)
+    assert wide["low"] < narrow["low"] < narrow["value"] < narrow["high"] < wide["high"]
     assert set(summary_of(tmp_path / "out")["operating_points"]) == {"ppv", "npv", "sensitivity_at_specificity"}
     table = pd.read_csv(tmp_path / "out" / "figures" / "figures.csv")
     assert {"standard_error", "threshold"} <= set(table.figure)

@@ -25,7 +25,7 @@ TEST(Verdict, SaysFirstThatASimplerModelDoesBetter) {
               HasSubstr("A linear model on summaries of the frames does better than gru"));
   EXPECT_THAT(lines[0], HasSubstr("slope in 4 of 5 fits, mean in 1"));
   EXPECT_THAT(lines[0], HasSubstr("use it (--model summary)"));
-  EXPECT_THAT(render_report(report), HasSubstr("what to take of every feature over the frames"));
+  EXPECT_THAT(made::page_of(report), HasSubstr("what to take of every feature over the frames"));
   EXPECT_THAT(metrics_json(report)["models"][2]["families"][2][0], "mean");
   const TargetReport worse = example({model("gru", 2.2), model("summary", 0.6)}, {"0", "1"});
   EXPECT_THAT(join(verdict(worse), "\n"), HasSubstr("summaries of the frames gives less than gru"));
@@ -65,6 +65,30 @@ TEST(Verdict, FindsThatRanksWereLearntWhereNumbersAreExtreme) {
   EXPECT_THAT(verdict(report)[0], HasSubstr("it has learnt something"));
   EXPECT_THAT(verdict(report)[0], HasSubstr("Spearman 0."));
   EXPECT_THAT(verdict(report)[0], Not(HasSubstr("nothing shows")));
+}
+
+TEST(Report, ShowsWithinWhichLimitsNumbersAgree) {
+  ModelResult result{.name = "gru"};
+  FoldScores& fold = result.folds.emplace_back();
+  fold.exams.width = 1;
+  fold.exams.scale = Scale::kNumber;
+  for (std::size_t p = 0; p < 25; ++p) {
+    const auto number = static_cast<double>(p);
+    fold.exams.number.push_back(number);
+    fold.exams.predicted.push_back(p == 24 ? std::nan("") : number + (p % 2 == 0 ? 2 : 0));
+    fold.exams.label.push_back(0);
+    fold.exams.decision.push_back(0);
+    fold.patient.push_back(p);
+  }
+  TargetReport report = example({result}, {"any"});
+  EXPECT_THAT(made::page_of(report), Not(HasSubstr("<h2>Agreement</h2>")));
+  report.scale = Scale::kNumber;
+  report.classes.clear();
+  const std::string page = made::page_of(report);
+  // Of 24 differences, 2 and 0 in turn, the deviation is √(24 / 23).
+  for (const char* line :
+       {"mean difference 1.000", "limit of agreement -1.002", "limit of agreement 3.002"})
+    EXPECT_THAT(page, HasSubstr(line));
 }
 
 // What several fits of a fold alone say, by their skills.

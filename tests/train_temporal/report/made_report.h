@@ -7,7 +7,7 @@
 
 #include "common/threads/counter_random.h"
 #include "train_temporal/metrics/calibration.h"
-#include "train_temporal/report/report.h"
+#include "train_temporal/report/run_report.h"
 
 namespace coldframe::temporal::made {
 
@@ -55,7 +55,7 @@ inline TargetReport example(std::vector<ModelResult> models, std::vector<std::st
   }
   for (std::size_t i = 0; i < 124; ++i) report.data.frames_per_exam.push_back(12 + i % 9);
   for (std::size_t fold = 0; fold < models.front().folds.size(); ++fold) {
-    report.choices.push_back({0, fold, 77, 19, 24, 77, 19, 24, 1.31, 0.42});
+    report.choices.push_back({0, fold, {77, 77}, {19, 19}, {24, 24}, 1.31, 0.42});
     for (std::size_t seed = 0; seed < 3; ++seed) {
       FoldCurve& curve = report.curves.emplace_back();
       curve.fold = fold;
@@ -76,6 +76,10 @@ inline TargetReport example(std::vector<ModelResult> models, std::vector<std::st
   evaluate_models(models);
   report.models = std::move(models);
   return report;
+}
+
+inline std::string page_of(const TargetReport& report) {
+  return render_report(RunReport{{report}, {}});
 }
 
 }  // namespace coldframe::temporal::made

@@ -10,7 +10,6 @@
 #include "tests/train_temporal/report/made_report.h"
 #include "train_temporal/metrics/curves.h"
 #include "train_temporal/report/report_text.h"
-#include "train_temporal/report/sections/charts.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -40,7 +39,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 }
 
 TEST(Report, ShowsEveryPartOfABinaryRun) {
-  const std::string page = render_report(example());
+  const std::string page = made::page_of(example());
   keep(page, "coldframe_report_binary.html");
   for (const char* heading :
        {"Result", "Warnings", "Models and controls", "Decisions", "Calibration", "Training", "Data",
@@ -57,7 +56,7 @@ TEST(Report, ShowsEveryPartOfABinaryRun) {
 TEST(Report, ShowsManyClasses) {
   TargetReport report = example({model("gru", 1.5, 4), model("clock", 0.1, 4)},
                                 {"regular", "covid", "pneumonia", "other"});
-  const std::string page = render_report(report);
+  const std::string page = made::page_of(report);
   keep(page, "coldframe_report_classes.html");
   EXPECT_THAT(page, HasSubstr("AUROC vs the rest"));
   EXPECT_THAT(page, HasSubstr("<td>pneumonia</td>"));
@@ -66,14 +65,14 @@ TEST(Report, ShowsManyClasses) {
 
 TEST(Report, ShowsASingleHeldOutPartOfASingleModel) {
   TargetReport report = example({model("gru", 1.5, 2, 1)}, {"0", "1"});
-  const std::string page = render_report(report);
+  const std::string page = made::page_of(report);
   keep(page, "coldframe_report_holdout.html");
   EXPECT_THAT(page, HasSubstr("one held-out part"));
   EXPECT_THAT(page, Not(HasSubstr("SD over folds")));
   EXPECT_THAT(page, Not(HasSubstr("Models and controls")));
   EXPECT_THAT(page, HasSubstr("Not examined: whether the order of frames"));
   report.tuned = true;
-  EXPECT_THAT(render_report(report),
+  EXPECT_THAT(made::page_of(report),
               HasSubstr("whether tuning the ViT (control &#39;frozen&#39;)"));
 }
 
@@ -81,7 +80,7 @@ TEST(Report, EscapesWhatAColumnHolds) {
   TargetReport report = example({model("gru", 1.5)}, {"<script>a", "b&\"c\""});
   report.subtitle = "<i>run</i>";
   report.configuration = {{"<k>", "<v>"}};
-  const std::string page = render_report(report);
+  const std::string page = made::page_of(report);
   EXPECT_THAT(page, Not(AnyOf(HasSubstr("<script>a"), HasSubstr("<i>"), HasSubstr("<k>"),
                               HasSubstr("<v>"), HasSubstr("b&\"c"))));
 }
@@ -117,11 +116,11 @@ TEST(Report, ShowsWhichEpochsAreKeptAndWhichFitsOverfit) {
   report.curves.assign(2, {});
   report.curves[0] = {0, 0, 0, {0.7, 0.5, 0.3}, {0.6, 0.5, 0.6}, 1};
   report.curves[1] = {0, 0, 1, {0.7, 0.5, 0.3}, {0.6, 0.5, 0.51}, 1};
-  const std::string drawn = loss_charts(report);
+  const std::string drawn = made::page_of(report);
   EXPECT_THAT(drawn, HasSubstr("kept epoch of each fit: 2, 0.5"));
   EXPECT_THAT(drawn, HasSubstr("1 of 2 fits overfit"));
   report.curves.erase(report.curves.begin());
-  EXPECT_THAT(loss_charts(report), Not(HasSubstr("overfit")));
+  EXPECT_THAT(made::page_of(report), Not(HasSubstr("overfit after")));
 }
 
 TEST(Report, SurvivesModelsThatSayNothing) {
@@ -130,14 +129,12 @@ TEST(Report, SurvivesModelsThatSayNothing) {
   for (FoldScores& fold : one_class.folds) fold.exams.label.assign(24, 1);
   for (const ModelResult& bad : {broken, one_class}) {
     const TargetReport report = example({bad}, {"0", "1"});
-    EXPECT_THAT(render_report(report), HasSubstr("undefined"));
+    EXPECT_THAT(made::page_of(report), HasSubstr("undefined"));
     EXPECT_THAT(verdict(report)[0], HasSubstr("is undefined"));
     EXPECT_FALSE(data_warnings(report).empty());
     EXPECT_TRUE(metrics_json(report)["models"][0]["metrics"]["auroc"]["pooled"]["value"].is_null());
     EXPECT_FALSE(summary_text(report).empty());
   }
-  EXPECT_FALSE(render_report(TargetReport{}).empty());
-  EXPECT_FALSE(summary_text(TargetReport{}).empty());
 }
 
 struct VerdictCase {
@@ -271,7 +268,7 @@ TEST(DataWarnings, NameSmallAndOneSidedParts) {
   TargetReport report = example({model("gru", 1.0)}, {"0", "1"});
   EXPECT_TRUE(data_warnings(report).empty());
   report.data.patients = 20;
-  report.choices[2].validation_patients = 3;
+  report.choices[2].validation.patients = 3;
   report.models[0].folds[4].exams.label.assign(24, 0);
   EXPECT_THAT(data_warnings(report),
               ::testing::ElementsAre(HasSubstr("fold 4 holds out none of the exams of class '1'"),

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
-#include "train_temporal/report/report_text.h"
+#include "train_temporal/commands/flat_config.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -20,10 +21,7 @@ KeyValues options_of(Json config) {
   for (const char* key : kLeftOut) config.erase(key);
   if (const auto model = config.find("model"); model != config.end() && model->is_object())
     for (const char* key : kFollowing) model->erase(key);
-  count_settings(config);
-  KeyValues options;
-  flatten("", config, options);
-  return options;
+  return flat_config(std::move(config));
 }
 
 }  // namespace

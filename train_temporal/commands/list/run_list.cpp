@@ -22,8 +22,7 @@ constexpr const char* kUnfinished = ".unfinished";
 
 const CommandHelp kHelp{"coldframe train --list RUNS… [--json]",
                         "Compares runs: give run folders, or folders that hold runs. The figure is "
-                        "the first that a run "
-                        "reports, the mean over folds with its 95 % interval.",
+                        "the first that a run reports, the mean over folds with its interval.",
                         "coldframe train --list runs"};
 
 bool is_run(const fs::path& path) {

@@ -1,5 +1,7 @@
 // The exams of a report, and what became of those that were left out.
 #include <algorithm>
+#include <iterator>
+#include <span>
 
 #include "common/files/csv.h"
 #include "common/text/text.h"
@@ -10,40 +12,47 @@ namespace coldframe::temporal {
 
 namespace {
 
-std::vector<std::pair<std::string, std::size_t>> left_out(const ExamFlow& flow) {
-  return {{"could not be read", flow.failed},
-          {"without a readable frame", flow.without_frame},
-          {"without a label", flow.without_label},
-          {"in no part of the split", flow.in_no_part}};
-}
+// What became of the exams, as files and the page call it.
+struct FlowStep {
+  const char *key, *said;
+  std::size_t ExamFlow::*exams;
+};
+constexpr FlowStep kFlowSteps[] = {
+    {"found", "", &ExamFlow::found},
+    {"failed", "could not be read", &ExamFlow::failed},
+    {"without_frame", "without a readable frame", &ExamFlow::without_frame},
+    {"without_label", "without a label", &ExamFlow::without_label},
+    {"in_no_part", "in no part of the split", &ExamFlow::in_no_part},
+    {"used", "", &ExamFlow::used}};
+constexpr std::span<const FlowStep> kWaysOut(kFlowSteps + 1, std::size(kFlowSteps) - 2);
 
 // "38–41 exams" over the folds, "40 exams" where all have as many.
-std::string range_of(const std::vector<FoldChoice>& folds, std::size_t FoldChoice::*count,
-                     const std::string& what) {
-  const auto [least, most] = std::ranges::minmax(folds, {}, count);
-  if (least.*count == most.*count) return plural(most.*count, what);
-  return concat(least.*count, "–", plural(most.*count, what));
+std::string range_of(const std::vector<FoldChoice>& folds, FoldChoice::Part FoldChoice::*part,
+                     std::size_t FoldChoice::Part::*count, const std::string& what) {
+  std::vector<std::size_t> counts;
+  for (const FoldChoice& fold : folds) counts.push_back(fold.*part.*count);
+  const auto [least, most] = std::ranges::minmax(counts);
+  return concat(least == most ? "" : concat(least, "–"), plural(most, what));
 }
 
 // The parts of the split, where they are of the exams used: those of a fold are of all targets.
 void add_arms(html::FlowChart& flow, const TargetReport& report) {
   const std::vector<FoldChoice>& folds = report.choices;
   const auto beyond = [&](const FoldChoice& fold) {
-    return fold.train_exams + fold.validation_exams + fold.test_exams > report.data.flow.used;
+    return fold.train.exams + fold.validation.exams + fold.test.exams > report.data.flow.used;
   };
   if (folds.empty() || std::ranges::any_of(folds, beyond)) return;
   const std::size_t repeats = folds.back().repeat + 1;
   if (folds.size() > 1)
     flow.division = concat("in each of ", folds.size() / repeats, " folds",
                            repeats > 1 ? concat(", ", repeats, " times") : "");
-  const auto add = [&](const char* name, std::size_t FoldChoice::*exams,
-                       std::size_t FoldChoice::*patients) {
-    flow.arms.push_back(
-        {name, range_of(folds, exams, "exam"), "of " + range_of(folds, patients, "patient")});
+  const auto add = [&](const char* name, FoldChoice::Part FoldChoice::*part) {
+    flow.arms.push_back({name, range_of(folds, part, &FoldChoice::Part::exams, "exam"),
+                         "of " + range_of(folds, part, &FoldChoice::Part::patients, "patient")});
   };
-  add("training", &FoldChoice::train_exams, &FoldChoice::train_patients);
-  add("validation", &FoldChoice::validation_exams, &FoldChoice::validation_patients);
-  add("held out", &FoldChoice::test_exams, &FoldChoice::test_patients);
+  add("training", &FoldChoice::train);
+  add("validation", &FoldChoice::validation);
+  add("held out", &FoldChoice::test);
 }
 
 std::string flow_chart(const TargetReport& report) {
@@ -53,8 +62,8 @@ std::string flow_chart(const TargetReport& report) {
       {plural(exams.found, "exam") + " found"},
       {plural(exams.found - exams.used, "exam") + " left out"},
       {plural(exams.used, "exam") + " used", "of " + plural(report.data.patients, "patient")}};
-  for (const auto& [what, count] : left_out(exams))
-    flow.left_out.push_back(concat(count, " ", what));
+  for (const FlowStep& step : kWaysOut)
+    flow.left_out.push_back(concat(exams.*step.exams, " ", step.said));
   add_arms(flow, report);
   return html::flow_chart(flow);
 }
@@ -62,29 +71,20 @@ std::string flow_chart(const TargetReport& report) {
 std::string flow_section(const TargetReport& report) {
   const ExamFlow& flow = report.data.flow;
   html::Rows rows = {{"found", concat(flow.found)}};
-  for (const auto& [what, count] : left_out(flow)) rows.push_back({"− " + what, concat(count)});
+  for (const FlowStep& step : kWaysOut)
+    rows.push_back({concat("− ", step.said), concat(flow.*step.exams)});
   rows.push_back({concat("used, of ", plural(report.data.patients, "patient")), concat(flow.used)});
   return flow_chart(report) + html::table({"", "exams"}, rows);
 }
 
-// The steps by name, as files have them.
-std::vector<std::pair<std::string, std::size_t>> flow_steps(const ExamFlow& flow) {
-  return {{"found", flow.found},
-          {"failed", flow.failed},
-          {"without_frame", flow.without_frame},
-          {"without_label", flow.without_label},
-          {"in_no_part", flow.in_no_part},
-          {"used", flow.used}};
-}
-
 void add_flow(Json& summary, const TargetReport& report) {
-  for (const auto& [step, count] : flow_steps(report.data.flow)) summary["flow"][step] = count;
+  for (const FlowStep& step : kFlowSteps) summary["flow"][step.key] = report.data.flow.*step.exams;
 }
 
 std::string flow_csv(const TargetReport& report) {
   std::string csv = csv_row({"step", "exams"});
-  for (const auto& [step, count] : flow_steps(report.data.flow))
-    csv += csv_row({step, concat(count)});
+  for (const FlowStep& step : kFlowSteps)
+    csv += csv_row({step.key, concat(report.data.flow.*step.exams)});
   return csv;
 }
 
@@ -124,18 +124,20 @@ void add_characteristics(Json& summary, const TargetReport& report) {
 
 }  // namespace
 
-constexpr Section kFlowSection = {
-    .heading = "Flow of exams",
-    .applies = [](const TargetReport& report) { return report.data.flow.found > 0; },
-    .body = flow_section,
-    .json = add_flow,
-    .drawings = {{{"flow", flow_chart}}},
-    .tables = {{{"flow", flow_csv}}}};
-constexpr Section kCharacteristicsSection = {
-    .heading = "Characteristics by class",
-    .applies = [](const TargetReport& report) { return !report.characteristics.empty(); },
-    .body = characteristics_section,
-    .json = add_characteristics,
-    .tables = {{{"characteristics", characteristics_csv}}}};
+std::span<const Section> cohort_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Flow of exams",
+       .applies = [](const TargetReport& report) { return report.data.flow.found > 0; },
+       .body = flow_section,
+       .json = add_flow,
+       .drawings = {{{"flow", flow_chart}}},
+       .tables = {{{"flow", flow_csv}}}},
+      {.heading = "Characteristics by class",
+       .applies = [](const TargetReport& report) { return !report.characteristics.empty(); },
+       .body = characteristics_section,
+       .json = add_characteristics,
+       .tables = {{{"characteristics", characteristics_csv}}}}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

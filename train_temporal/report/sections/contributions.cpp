@@ -36,9 +36,12 @@ std::string contributions_charts(const TargetReport& report) {
 
 }  // namespace
 
-constexpr Section kContributionsSection = {
-    .heading = "Contributions over time of example exams",
-    .applies = [](const TargetReport& report) { return !report.examples.exams.empty(); },
-    .body = contributions_charts};
+std::span<const Section> contribution_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Contributions over time of example exams",
+       .applies = [](const TargetReport& report) { return !report.examples.exams.empty(); },
+       .body = contributions_charts}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

@@ -40,10 +40,13 @@ void add_covariates(Json& summary, const TargetReport& report) {
 
 }  // namespace
 
-constexpr Section kCovariatesSection = {
-    .heading = "Covariates",
-    .applies = [](const TargetReport& report) { return !report.covariates.empty(); },
-    .body = covariates_section,
-    .json = add_covariates};
+std::span<const Section> covariate_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Covariates",
+       .applies = [](const TargetReport& report) { return !report.covariates.empty(); },
+       .body = covariates_section,
+       .json = add_covariates}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

@@ -9,7 +9,7 @@
 #include "common/text/text.h"
 #include "train_temporal/metrics/curves.h"
 #include "train_temporal/report/report_text.h"
-#include "train_temporal/report/sections/charts.h"
+#include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -23,13 +23,6 @@ std::vector<double> unit_grid() {
   std::vector<double> grid(101);
   for (std::size_t i = 0; i < grid.size(); ++i) grid[i] = static_cast<double>(i) / 100.0;
   return grid;
-}
-
-const ScoredExams& exams_in(const FoldScores& fold) {
-  return fold.exams;
-}
-const ScoredExams& exams_in(const ScoredExams& exams) {
-  return exams;
 }
 
 using CurveOf = Curve (*)(std::span<const double>, std::span<const int>);
@@ -46,12 +39,11 @@ constexpr CurveKind kPrecisionRecall = {"precision and recall", precision_recall
 
 // The mean runs over the folds in which the curve of one class against the rest exists; empty where
 // none does.
-template <class Fold>
-std::vector<double> mean_values(const std::vector<Fold>& folds, std::size_t of_class,
+std::vector<double> mean_values(const std::vector<ScoredExams>& folds, std::size_t of_class,
                                 const CurveKind& kind) {
   std::vector<std::vector<double>> values;
-  for (const Fold& fold : folds) {
-    const OneVsRest rest = one_vs_rest(exams_in(fold), of_class);
+  for (const ScoredExams& fold : folds) {
+    const OneVsRest rest = one_vs_rest(fold, of_class);
     const Curve curve = kind.curve_of(rest.score, rest.positive);
     if (!curve.x.empty()) values.push_back(kind.values_at(curve, unit_grid()));
   }
@@ -59,12 +51,13 @@ std::vector<double> mean_values(const std::vector<Fold>& folds, std::size_t of_c
 }
 
 // Percentiles over resamples of patients, point by point.
-void add_band(Series& series, const TargetReport& report, const ModelResult& model,
-              std::size_t of_class, const CurveKind& kind, Progress& progress) {
+void add_band(Series& series, const TargetReport& report, std::size_t of_class,
+              const CurveKind& kind, Progress& progress) {
   const BootstrapOptions& options = report.bootstrap;
   std::vector<std::vector<double>> at(series.x.size());
   for (std::size_t r = 0; r < options.resamples; ++r) {
-    const auto mean = mean_values(resample_folds(model.folds, options.seed, r), of_class, kind);
+    const auto mean =
+        mean_values(resample_folds(report.models.front().folds, options.seed, r), of_class, kind);
     for (std::size_t i = 0; i < mean.size(); ++i) at[i].push_back(mean[i]);
     progress.add();
   }
@@ -78,7 +71,9 @@ void add_band(Series& series, const TargetReport& report, const ModelResult& mod
 
 Series mean_curve(const std::string& name, const ModelResult& model, std::size_t of_class,
                   const CurveKind& kind) {
-  const std::vector<double> mean = mean_values(model.folds, of_class, kind);
+  std::vector<ScoredExams> folds;
+  for (const FoldScores& fold : model.folds) folds.push_back(fold.exams);
+  const std::vector<double> mean = mean_values(folds, of_class, kind);
   if (mean.empty()) return {name + " (undefined)"};
   return {name, unit_grid(), mean};
 }
@@ -86,7 +81,7 @@ Series mean_curve(const std::string& name, const ModelResult& model, std::size_t
 Series banded_curve(const std::string& name, const TargetReport& report, std::size_t of_class,
                     const CurveKind& kind, Progress& progress) {
   Series series = mean_curve(name, report.models.front(), of_class, kind);
-  if (!series.x.empty()) add_band(series, report, report.models.front(), of_class, kind, progress);
+  if (!series.x.empty()) add_band(series, report, of_class, kind, progress);
   return series;
 }
 
@@ -123,10 +118,8 @@ std::string of_which_class(const TargetReport& report) {
 
 std::string band_text(const TargetReport& report) {
   if (report.classes.size() > kMostBands) return {};
-  return concat(" [", fixed(100 * report.bootstrap.level, 0), " % by patient]");
+  return concat(" [", level_text(report), " by patient]");
 }
-
-}  // namespace
 
 std::string roc_chart(const TargetReport& report) {
   return html::line_chart({"ROC" + band_text(report), "1 − specificity" + of_which_class(report),
@@ -146,6 +139,8 @@ std::string precision_recall_chart(const TargetReport& report) {
   return html::line_chart(chart);
 }
 
+}  // namespace
+
 std::string model_roc_chart(const TargetReport& report) {
   if (report.models.size() < 2 || !is_binary(report)) return {};
   Chart chart{
@@ -158,6 +153,18 @@ std::string model_roc_chart(const TargetReport& report) {
     chart.series.push_back(std::move(series));
   }
   return line_chart(chart);
+}
+
+std::span<const Section> curve_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "ROC and precision–recall",
+       .applies = [](const TargetReport& report) { return report.scale == Scale::kNominal; },
+       .body =
+           [](const TargetReport& report) {
+             return roc_chart(report) + precision_recall_chart(report);
+           },
+       .drawings = {{{"roc", roc_chart}, {"precision_recall", precision_recall_chart}}}}};
+  return kSections;
 }
 
 }  // namespace coldframe::temporal

@@ -1,15 +1,22 @@
 // The labels of the exams, and the parts of the split.
 #include <algorithm>
+#include <functional>
 
 #include "common/charts/html.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/scale_words.h"
-#include "train_temporal/report/sections/charts.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {
+
+std::string frames_chart(const TargetReport& report) {
+  const auto& frames = report.data.frames_per_exam;
+  if (std::ranges::adjacent_find(frames, std::not_equal_to{}) == frames.end()) return {};
+  return html::histogram("Exams by number of frames", "frames", "exams",
+                         {frames.begin(), frames.end()});
+}
 
 std::string data_section(const TargetReport& report) {
   const DataOverview& data = report.data;
@@ -53,16 +60,14 @@ std::string split_section(const TargetReport& report) {
   html::Rows rows;
   for (std::size_t f = 0; f < report.choices.size(); ++f) {
     const FoldChoice& choice = report.choices[f];
-    const auto part = [](std::size_t exams, std::size_t patients) {
-      return concat(exams, " / ", patients);
+    const auto part = [](const FoldChoice::Part& one) {
+      return concat(one.exams, " / ", one.patients);
     };
-    rows.push_back({concat(choice.repeat), concat(choice.fold),
-                    part(choice.train_exams, choice.train_patients),
-                    part(choice.validation_exams, choice.validation_patients),
-                    part(choice.test_exams, choice.test_patients),
+    rows.push_back({concat(choice.repeat), concat(choice.fold), part(choice.train),
+                    part(choice.validation), part(choice.test),
                     nominal ? fixed(choice.temperature, 2) : "–",
                     nominal && report.classes.size() == 2 ? fixed(choice.threshold, 3) : "–"});
-    const MetricSummary* figure = find_metric(report.models.front(), metric);
+    const MetricSummary* figure = find_metric(report.models.front().summary, metric);
     const bool known = figure != nullptr && f < figure->per_fold.size();
     rows.back().push_back(known ? figure_text(figure->per_fold[f]) : "–");
   }
@@ -76,10 +81,13 @@ std::string split_section(const TargetReport& report) {
 
 }  // namespace
 
-constexpr Section kDataSection = {.heading = "Data", .body = data_section};
-constexpr Section kSplitsSection = {
-    .heading = "Splits",
-    .applies = [](const TargetReport& report) { return !report.choices.empty(); },
-    .body = split_section};
+std::span<const Section> data_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Data", .body = data_section},
+      {.heading = "Splits",
+       .applies = [](const TargetReport& report) { return !report.choices.empty(); },
+       .body = split_section}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

@@ -42,9 +42,12 @@ std::string gallery(const TargetReport& report) {
 
 }  // namespace
 
-constexpr Section kGallerySection = {
-    .heading = "Held-out exams",
-    .applies = [](const TargetReport& report) { return !report.held_out.exams.empty(); },
-    .body = gallery};
+std::span<const Section> gallery_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Held-out exams",
+       .applies = [](const TargetReport& report) { return !report.held_out.exams.empty(); },
+       .body = gallery}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

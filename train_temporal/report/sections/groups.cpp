@@ -45,14 +45,13 @@ std::string groups_text(const TargetReport& report) {
                 "'");
 }
 
-std::vector<std::string> warn_of_groups(const TargetReport& report) {
-  std::vector<std::string> warnings;
+void warn_of_groups(const TargetReport& report, std::vector<std::string>& warnings) {
   const Metric metric = main_metric(report.scale);
   for (const SubgroupColumn& column : report.subgroups) {
     if (column.column != report.held_out_by) continue;
     for (const Subgroup& group : column.groups) {
-      const auto figure = std::ranges::find(group.summary, metric, &MetricSummary::metric);
-      if (figure == group.summary.end()) continue;
+      const MetricSummary* figure = find_metric(group.summary, metric);
+      if (figure == nullptr) continue;
       const Estimate& estimate = figure->primary();
       if (!(estimate.claim_high < metric->chance)) continue;
       warnings.push_back(concat("'", group.value, "' of '", column.column,
@@ -62,7 +61,6 @@ std::vector<std::string> warn_of_groups(const TargetReport& report) {
                                 "look at how its labels and images were made"));
     }
   }
-  return warnings;
 }
 
 }  // namespace coldframe::temporal

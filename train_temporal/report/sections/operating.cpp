@@ -1,21 +1,23 @@
-// Figures that a clinic or a reviewer asks for: the AUROC by DeLong, figures at given thresholds,
-// decision curves.
+// Figures that a clinic or a reviewer asks for: calibration, figures at given thresholds, the AUROC
+// by DeLong, decision curves.
 #include <cmath>
 #include <limits>
 
+#include "common/charts/html.h"
 #include "common/files/csv.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
+#include "train_temporal/metrics/calibration.h"
 #include "train_temporal/metrics/clinical/operating_points.h"
+#include "train_temporal/metrics/intervals/bounds.h"
 #include "train_temporal/report/report_text.h"
-#include "train_temporal/report/sections/charts.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {
 
 AurocParts auroc_parts_of(const ModelResult& model) {
-  const MetricSummary* figure = find_metric(model, metric_named("auroc"));
+  const MetricSummary* figure = find_metric(model.summary, metric_named("auroc"));
   return figure->by_fold ? auroc_parts(model.folds) : auroc_parts(pooled_by_repeat(model.folds));
 }
 
@@ -38,6 +40,27 @@ std::string delong_section(const TargetReport& report) {
              "with the exams of a patient as one cluster (Obuchowski 1997); intervals are normal "
              "ones, p is two-sided. They are here because they are usual: near 1, and of few "
              "patients, they are too narrow, and the intervals above are to be preferred.");
+}
+
+std::string reliability_chart(const TargetReport& report) {
+  html::Chart chart{concat("Calibration, with ", level_text(report), " intervals by patient"),
+                    report.classes.size() == 2
+                        ? "predicted probability of '" + report.classes[1] + "'"
+                        : "predicted probability of the decision",
+                    report.classes.size() == 2 ? "observed share" : "share of right decisions"};
+  chart.unit_square = chart.diagonal = true;
+  html::Series line{concat("held-out ", rows_name(report))};
+  const FoldScores pooled = pooled_by_repeat(report.models.front().folds).front();
+  for (const ReliabilityBin& bin : reliability(pooled.exams, kReliabilityBins, pooled.patient)) {
+    if (bin.count == 0) continue;
+    const Bounds bounds = share_bounds(bin.observed, bin.spread, report.bootstrap.level);
+    line.x.push_back(bin.mean_probability);
+    line.y.push_back(bin.observed);
+    line.low.push_back(bounds.low.value);
+    line.high.push_back(bounds.high.value);
+  }
+  chart.series = {line, {.name = "bins", .x = line.x, .y = line.y, .points = true}};
+  return html::line_chart(chart);
 }
 
 // A point that only a threshold above all scores reaches has none.
@@ -101,8 +124,8 @@ void evaluate_operating_points(TargetReport& report) {
   auto& figures = report.operating_points;
   if (asked.prevalence) {
     const auto [ppv, npv] = predictive_values(
-        find_metric(main, metric_named("sensitivity"))->pooled,
-        find_metric(main, metric_named("specificity"))->pooled, *asked.prevalence);
+        find_metric(main.summary, metric_named("sensitivity"))->pooled,
+        find_metric(main.summary, metric_named("specificity"))->pooled, *asked.prevalence);
     const std::string at = concat(" at a prevalence of ", exact(*asked.prevalence));
     figures.push_back({"ppv", "PPV" + at, ppv});
     figures.push_back({"npv", "NPV" + at, npv});
@@ -151,14 +174,10 @@ void add_operating_figures(FigureTable& table, const TargetReport& report) {
   }
 }
 
-bool is_binary_with_models(const TargetReport& report) {
-  return !report.models.empty() && is_binary(report);
-}
-
 }  // namespace
 
 void add_delong(std::vector<ModelResult>& models, double level) {
-  if (models.empty() || models.front().folds.empty()) return;
+  if (models.front().folds.empty()) return;
   const ScoredExams& exams = models.front().folds.front().exams;
   if (exams.width != 2 || exams.scale != Scale::kNominal) return;
   const AurocParts main = auroc_parts_of(models.front());
@@ -169,24 +188,29 @@ void add_delong(std::vector<ModelResult>& models, double level) {
   }
 }
 
-constexpr Section kOperatingPointsSection = {.heading = "Operating points",
-                                             .applies = is_binary_with_models,
-                                             .body = points_section,
-                                             .evaluate = evaluate_operating_points,
-                                             .json = add_operating_points,
-                                             .text = operating_text,
-                                             .figures = add_operating_figures};
-constexpr Section kDeLongSection = {.heading = "AUROC by DeLong",
-                                    .applies =
-                                        [](const TargetReport& report) {
-                                          return is_binary_with_models(report) &&
-                                                 report.models.front().delong.has_value();
-                                        },
-                                    .body = delong_section};
-constexpr Section kDecisionCurveSection = {.heading = "Decision curve",
-                                           .applies = is_binary_with_models,
-                                           .body = decision_section,
-                                           .drawings = {{{"decision_curve", decision_chart}}},
-                                           .tables = {{{"decision_curve", decision_csv}}}};
+std::span<const Section> operating_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Calibration",
+       .applies = has_classes,
+       .body = reliability_chart,
+       .drawings = {{{"calibration", reliability_chart}}}},
+      {.heading = "Operating points",
+       .applies = is_binary,
+       .body = points_section,
+       .evaluate = evaluate_operating_points,
+       .json = add_operating_points,
+       .text = operating_text,
+       .figures = add_operating_figures},
+      {.heading = "AUROC by DeLong",
+       .applies =
+           [](const TargetReport& report) { return report.models.front().delong.has_value(); },
+       .body = delong_section},
+      {.heading = "Decision curve",
+       .applies = is_binary,
+       .body = decision_section,
+       .drawings = {{{"decision_curve", decision_chart}}},
+       .tables = {{{"decision_curve", decision_csv}}}}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

@@ -5,7 +5,6 @@
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/scale_words.h"
-#include "train_temporal/report/sections/charts.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
@@ -24,11 +23,11 @@ std::string result_section(const TargetReport& report) {
   std::string body;
   for (const std::string& line : verdict(report)) body += html::paragraph(line);
   const bool one_part = main.folds.size() == 1;
-  const std::string level = fixed(100 * report.bootstrap.level, 0);
-  std::vector<std::string> header = {"", concat(folds_text(main), " [", level, " % interval]")};
+  const std::string level = level_text(report);
+  std::vector<std::string> header = {"", concat(folds_text(main), " [", level, " interval]")};
   if (!one_part) {
     header.push_back("SD over folds");
-    header.push_back(concat("all folds together [", level, " % interval]"));
+    header.push_back(concat("all folds together [", level, " interval]"));
   }
   html::Rows rows;
   for (const MetricSummary& summary : main.summary) {
@@ -59,10 +58,10 @@ std::string models_section(const TargetReport& report) {
   for (const ModelResult& model : report.models) {
     std::vector<std::string> row = {model_label(model) + model.about};
     for (Metric metric : metrics) {
-      const MetricSummary* summary = find_metric(model, metric);
+      const MetricSummary* summary = find_metric(model.summary, metric);
       row.push_back(summary ? interval_text(summary->primary()) : "–");
     }
-    const PairedDifference* ahead = find_difference(model, metrics.front());
+    const PairedDifference* ahead = find_metric(model.difference, metrics.front());
     row.push_back(ahead ? difference_text(ahead->primary()) : "–");
     rows.push_back(std::move(row));
   }
@@ -92,19 +91,17 @@ void add_model_figures(FigureTable& table, const TargetReport& report) {
 
 }  // namespace
 
-constexpr Section kResultSection = {
-    .heading = "Result",
-    .applies = [](const TargetReport& report) { return !report.models.empty(); },
-    .body = result_section,
-    .figures = add_model_figures};
-constexpr Section kWarningsSection = {
-    .heading = "Warnings",
-    .applies = [](const TargetReport& report) { return !all_warnings(report).empty(); },
-    .body = [](const TargetReport& report) { return html::list(all_warnings(report)); }};
-constexpr Section kModelsSection = {
-    .heading = "Models and controls",
-    .applies = [](const TargetReport& report) { return report.models.size() > 1; },
-    .body = models_section,
-    .drawings = {{{"roc_of_models", model_roc_chart}}}};
+std::span<const Section> result_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Result", .body = result_section, .figures = add_model_figures},
+      {.heading = "Warnings",
+       .applies = [](const TargetReport& report) { return !all_warnings(report).empty(); },
+       .body = [](const TargetReport& report) { return html::list(all_warnings(report)); }},
+      {.heading = "Models and controls",
+       .applies = [](const TargetReport& report) { return report.models.size() > 1; },
+       .body = models_section,
+       .drawings = {{{"roc_of_models", model_roc_chart}}}}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

@@ -1,30 +1,97 @@
-// The sections, each in the file of its kind, and what others need of them.
+// A section of the report is an object, from its figures to its place on the page, in summary.json,
+// on the terminal and among the files. A new one is a row in the file of its kind; a new file is a
+// line in both parts of the list below.
 #pragma once
 
+#include <array>
+#include <initializer_list>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "train_temporal/report/sections/section.h"
+#include "common/charts/html.h"
+#include "train_temporal/report/figure_table.h"
+#include "train_temporal/report/report.h"
 
 namespace coldframe::temporal {
 
-extern const Section kResultSection, kWarningsSection, kModelsSection;
-extern const Section kScatterSection, kRankingSection, kDecisionsSection, kCalibrationSection;
-extern const Section kSurvivalByRiskSection, kSurvivalAtHorizonsSection;
-extern const Section kOperatingPointsSection, kDeLongSection, kDecisionCurveSection;
-extern const Section kThresholdSection, kGallerySection;
-extern const Section kSubgroupsSection, kContributionsSection, kDataSection, kSplitsSection;
-extern const Section kFlowSection, kCharacteristicsSection, kCovariatesSection;
-extern const Section kSearchSection, kTrainingSection, kShiftSection;
-extern const Section kConfigurationSection, kFeaturesSection, kResourcesSection;
+// A file of its own: a drawing, as HTML, or a table, as CSV.
+struct SectionFile {
+  std::string_view name = {};  // without ending; empty: there is no file
+  std::string (*content)(const TargetReport&) = nullptr;
+};
 
+struct Section {
+  std::string_view heading;
+  bool (*applies)(const TargetReport&) = nullptr;      // null: always
+  std::string (*body)(const TargetReport&) = nullptr;  // of the page
+  // In place of both: several sections. `of`: what headings add to tell targets apart.
+  void (*page)(html::Page&, const TargetReport&, const std::string& of) = nullptr;
+  void (*evaluate)(TargetReport&) = nullptr;  // computes figures that it alone has
+  void (*json)(Json& summary, const TargetReport&) = nullptr;
+  std::string (*text)(const TargetReport&) = nullptr;  // lines of the terminal
+  void (*figures)(FigureTable&, const TargetReport&) = nullptr;
+  std::array<SectionFile, 2> drawings = {}, tables = {};  // those without a name are none
+
+  bool is_of(const TargetReport& report) const { return applies == nullptr || applies(report); }
+};
+
+// The sections of one file each, and all in the order of the page.
+std::span<const Section> result_sections();
+std::span<const Section> survival_sections();
+std::span<const Section> number_sections();
+std::span<const Section> curve_sections();
+std::span<const Section> decision_sections();
+std::span<const Section> threshold_sections();
+std::span<const Section> operating_sections();
+std::span<const Section> subgroup_sections();
+std::span<const Section> contribution_sections();
+std::span<const Section> gallery_sections();
+std::span<const Section> training_sections();
+std::span<const Section> data_sections();
+std::span<const Section> cohort_sections();
+std::span<const Section> covariate_sections();
+std::span<const Section> run_sections();
+
+// Sections that stand together: those of each target, or those of the whole run, which the first
+// target's report has.
+struct SectionBlock {
+  bool of_each_target;
+  std::initializer_list<std::span<const Section> (*)()> files;
+
+  template <class Take>
+  void visit(const Take& take) const {
+    for (const auto sections : files)
+      for (const Section& section : sections()) take(section);
+  }
+};
+inline constexpr SectionBlock kSectionBlocks[] = {
+    {true,
+     {result_sections, survival_sections, number_sections, curve_sections, decision_sections,
+      threshold_sections, operating_sections, subgroup_sections}},
+    {false, {contribution_sections, gallery_sections, training_sections}},
+    {true, {data_sections, cohort_sections}},
+    {false, {covariate_sections, run_sections}}};
+
+// Calls `take` with every section that applies to the report of a target.
+template <class Take>
+void for_sections(const TargetReport& report, const Take& take) {
+  for (const SectionBlock& block : kSectionBlocks)
+    block.visit([&](const Section& section) {
+      if (section.is_of(report)) take(section);
+    });
+}
+
+inline constexpr std::size_t kMostLines = 8;              // as many colours as a chart has
+std::string model_roc_chart(const TargetReport& report);  // "" of one model; curves.cpp
 // Fills the AUROCs by DeLong of all models; operating.cpp.
 void add_delong(std::vector<ModelResult>& models, double level);
 std::string covariate_names(const TargetReport& report);  // "age and sex"
 // Where groups are held out one at a time: intervals know that groups differ; groups.cpp.
 void know_that_groups_differ(TargetReport& report);
 std::string groups_text(const TargetReport& report);  // "3 groups of 'site'"
-std::vector<std::string> warn_of_groups(const TargetReport& report);
+void warn_of_groups(const TargetReport& report, std::vector<std::string>& warnings);
 // The summaries that `summary` chose, "slope in 4 of 5 fits, mean in 1", and fold by fold;
 // summaries.cpp.
 std::string families_text(const ModelResult& model);

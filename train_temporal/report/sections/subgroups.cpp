@@ -11,9 +11,7 @@ namespace coldframe::temporal {
 namespace {
 
 const MetricSummary* main_figure(const TargetReport& report, const Subgroup& group) {
-  const auto found =
-      std::ranges::find(group.summary, main_metric(report.scale), &MetricSummary::metric);
-  return found == group.summary.end() ? nullptr : &*found;
+  return find_metric(group.summary, main_metric(report.scale));
 }
 
 std::string ahead_text(const TargetReport& report, const Subgroup& group) {
@@ -142,13 +140,16 @@ void add_subgroup_figures(FigureTable& table, const TargetReport& report) {
 
 }  // namespace
 
-constexpr Section kSubgroupsSection = {
-    .heading = "By",
-    .applies = [](const TargetReport& report) { return !report.subgroups.empty(); },
-    .page = add_subgroups,
-    .evaluate = evaluate_subgroups,
-    .json = add_subgroups,
-    .text = subgroups_text,
-    .figures = add_subgroup_figures};
+std::span<const Section> subgroup_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "By",
+       .applies = [](const TargetReport& report) { return !report.subgroups.empty(); },
+       .page = add_subgroups,
+       .evaluate = evaluate_subgroups,
+       .json = add_subgroups,
+       .text = subgroups_text,
+       .figures = add_subgroup_figures}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

@@ -6,7 +6,6 @@
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
-#include "train_temporal/report/sections/charts.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
@@ -42,8 +41,13 @@ std::string share_text(const ShareAt& share) {
   return concat(fixed(share.value, 3), " [", fixed(share.low, 3), ", ", fixed(share.high, 3), "]");
 }
 
-double bound_of(const ShareAt& share, double bound) {
-  return share.has_interval() ? bound : std::nan("");
+// Bounds are undefined where they are none.
+Estimate estimate_of(const ShareAt& share) {
+  const auto known = [](double x, bool is) {
+    return is ? MetricValue::of(x) : MetricValue::none("");
+  };
+  return {known(share.value, !std::isnan(share.value)), known(share.low, share.has_interval()),
+          known(share.high, share.has_interval())};
 }
 
 // Behind a rank figure at a horizon that is not a mean over folds as others are.
@@ -71,8 +75,7 @@ std::string repeats_text(const TargetReport& report) {
 }
 
 std::string survival_chart(const TargetReport& report) {
-  html::Chart chart{concat("Without '", report.event, "', by risk [",
-                           fixed(100 * report.bootstrap.level, 0), " %]"),
+  html::Chart chart{concat("Without '", report.event, "', by risk [", level_text(report), "]"),
                     report.target, "share without an event"};
   for (const RiskGroup& group : report.survival.groups) chart.series.push_back(steps_of(group));
   return line_chart(chart);
@@ -164,13 +167,15 @@ void add_survival(Json& summary, const TargetReport& report) {
   if (!figures.undivided.empty()) json["undivided"] = figures.undivided;
   for (const HorizonFigures& at : figures.horizons) {
     Json groups = Json::array();
-    for (const SurvivalGroup& group : at.groups)
+    for (const SurvivalGroup& group : at.groups) {
+      const Estimate observed = estimate_of(group.observed);
       groups.push_back({{"exams", group.exams},
                         {"events", group.events},
                         {"predicted", group.predicted},
-                        {"observed", json_number(group.observed.value)},
-                        {"low", json_number(bound_of(group.observed, group.observed.low))},
-                        {"high", json_number(bound_of(group.observed, group.observed.high))}});
+                        {"observed", json_number(observed.value.value)},
+                        {"low", json_number(observed.low.value)},
+                        {"high", json_number(observed.high.value)}});
+    }
     json["horizons"].push_back({{"at", at.horizon},
                                 {"auroc", to_json(at.auroc)},
                                 {"brier", to_json(at.brier)},
@@ -179,10 +184,10 @@ void add_survival(Json& summary, const TargetReport& report) {
   for (const RiskGroup& group : figures.groups) {
     Json entry = {{"name", group.name}, {"exams", group.exams}, {"events", group.events}};
     for (const HorizonFigures& at : figures.horizons) {
-      const ShareAt share = group.curve.share_at(at.horizon);
-      entry["survival"].push_back(json_number(share.value));
-      entry["low"].push_back(json_number(bound_of(share, share.low)));
-      entry["high"].push_back(json_number(bound_of(share, share.high)));
+      const Estimate share = estimate_of(group.curve.share_at(at.horizon));
+      entry["survival"].push_back(json_number(share.value.value));
+      entry["low"].push_back(json_number(share.low.value));
+      entry["high"].push_back(json_number(share.high.value));
       entry["followed"].push_back(followed_beyond(group.curve, at.horizon));
     }
     json["risk_groups"].push_back(std::move(entry));
@@ -207,32 +212,37 @@ void add_survival_figures(FigureTable& table, const TargetReport& report) {
     table.add({main, "", "", where}, "auroc", at.auroc.primary());
     table.add({main, "", "", where}, "brier", at.brier.primary());
     for (const RiskGroup& group : report.survival.groups)
-      table.add({main, "", group.name, where}, group.curve.share_at(at.horizon));
+      table.add({main, "", group.name, where}, "survival",
+                estimate_of(group.curve.share_at(at.horizon)));
     for (const SurvivalGroup& group : at.groups)
-      table.add({main, "", concat("predicted ", exact(group.predicted)), where}, group.observed);
+      table.add({main, "", concat("predicted ", exact(group.predicted)), where}, "survival",
+                estimate_of(group.observed));
   }
   if (const LogRank& test = report.survival.test; test.freedom > 0)
     table.add({main, "", "", "log-rank test of thirds by risk"}, "p", test.p);
 }
 
 bool is_of_times(const TargetReport& report) {
-  return report.scale == Scale::kTime && !report.models.empty();
+  return report.scale == Scale::kTime;
 }
 
 }  // namespace
 
-constexpr Section kSurvivalByRiskSection = {.heading = "Survival by predicted risk",
-                                            .applies = is_of_times,
-                                            .body = groups_section,
-                                            .evaluate = evaluate_survival,
-                                            .json = add_survival,
-                                            .text = survival_summary,
-                                            .figures = add_survival_figures,
-                                            .drawings = {{{"survival", survival_chart}}}};
-constexpr Section kSurvivalAtHorizonsSection = {
-    .heading = "At horizons",
-    .applies = is_of_times,
-    .body = horizons_section,
-    .drawings = {{{"calibration", survival_calibration_chart}}}};
+std::span<const Section> survival_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Survival by predicted risk",
+       .applies = is_of_times,
+       .body = groups_section,
+       .evaluate = evaluate_survival,
+       .json = add_survival,
+       .text = survival_summary,
+       .figures = add_survival_figures,
+       .drawings = {{{"survival", survival_chart}}}},
+      {.heading = "At horizons",
+       .applies = is_of_times,
+       .body = horizons_section,
+       .drawings = {{{"calibration", survival_calibration_chart}}}}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

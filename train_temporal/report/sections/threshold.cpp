@@ -4,15 +4,10 @@
 #include "common/charts/data_table.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
-#include "train_temporal/report/sections/charts.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {
-
-std::string share_text(double part, double all) {
-  return all > 0 ? fixed(part / all, 3) : "–";
-}
 
 std::vector<std::string> row_at(double threshold, const std::vector<double>& scores,
                                 const std::vector<int>& labels) {
@@ -21,10 +16,10 @@ std::vector<std::string> row_at(double threshold, const std::vector<double>& sco
   const auto [tn, fp] = at[0];
   const auto [fn, tp] = at[1];
   return {fixed(threshold, 2),
-          share_text(tp, tp + fn),
-          share_text(tn, tn + fp),
-          share_text(tp, tp + fp),
-          share_text(tn, tn + fn),
+          ratio_text(tp, tp + fn),
+          ratio_text(tn, tn + fp),
+          ratio_text(tp, tp + fp),
+          ratio_text(tn, tn + fn),
           fixed(tp, 0),
           fixed(fp, 0),
           fixed(tn, 0),
@@ -80,10 +75,11 @@ std::string threshold_section(const TargetReport& report) {
 
 }  // namespace
 
-constexpr Section kThresholdSection = {
-    .heading = "Decisions at other thresholds",
-    .applies =
-        [](const TargetReport& report) { return !report.models.empty() && is_binary(report); },
-    .body = threshold_section};
+std::span<const Section> threshold_sections() {
+  static constexpr Section kSections[] = {{.heading = "Decisions at other thresholds",
+                                           .applies = is_binary,
+                                           .body = threshold_section}};
+  return kSections;
+}
 
 }  // namespace coldframe::temporal

@@ -5,7 +5,6 @@
 #include "common/cli/error.h"
 #include "common/files/publish/publish.h"
 #include "common/text/text.h"
-#include "train_temporal/run/options/named_files.h"
 #include "train_temporal/run/options/shared_rows.h"
 
 namespace coldframe::temporal {
@@ -47,8 +46,8 @@ constexpr PassedOption kPassed[] = {
 };
 
 void add_study(OptionRows& rows, ApplyOptions& options) {
-  rows.text("run", options.run, "RUN", "a folder that `coldframe train` made");
-  rows.text("bundle", options.bundle, "BUNDLE", "or a bundle of `coldframe bundle make`");
+  rows.text("run", options.run, "RUN", "a folder that `coldframe train` made").input();
+  rows.text("bundle", options.bundle, "BUNDLE", "or a bundle of `coldframe bundle make`").input();
   rows.toggle("other-patients", options.other_patients,
               "none of these people took part in the training, even where ids are the same");
   rows.toggle("without-times", options.without_times,
@@ -59,7 +58,8 @@ void add_raw(OptionRows& rows, ApplyOptions& options) {
   std::vector<std::string>& extraction = options.extraction;
   rows.text("input", options.input, "PATH",
             "with --bundle: exams as they come, a folder, file or CSV manifest as `coldframe "
-            "extract` takes them");
+            "extract` takes them")
+      .input();
   for (const PassedOption& option : kPassed) {
     const std::string word = concat("--", option.name);
     rows.parsed(
@@ -127,12 +127,14 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
   add_raw(rows, options);
   rows.text("against", options.against, "RUN",
             "compare with this run, paired: on the exams of --cache, or without one on those that "
-            "both runs have held out");
-  rows.text("out", options.out, "FOLDER", "write metrics, predictions and report.html here");
+            "both runs have held out")
+      .input();
+  rows.text("out", options.out, "FOLDER", "write metrics, predictions and report.html here")
+      .written_to(judges_itself);
   rows.toggle("overwrite", options.overwrite, "replace files of an earlier evaluation");
   add_questions(rows, options.questions);
-  add_bootstrap(rows, options.resamples);
-  rows.number("seed", options.seed, at_least(0), "of the resamples");
+  add_bootstrap(rows, options.bootstrap);
+  rows.number("seed", options.bootstrap.seed, at_least(0), "of the resamples");
   add_machine(rows, options.device, options.threads, options.json);
   if (!rows.parse(kEvaluateHelp, arguments)) return false;
   resolve(options);
@@ -143,7 +145,7 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
                  "positive", "device", "exam-is-patient", "other-patients", "without-times"},
                 "needs --cache: the exams that runs have held out are taken as they are in their "
                 "predictions.csv");
-  check_named_files(options, /*out_is_folder=*/true);
+  rows.check_files(cache_inputs(options.data), options.overwrite);
   return true;
 }
 
@@ -152,12 +154,14 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   add_study(rows, options);
   add_cache(rows, options.data);
   rows.text("labels", options.data.labels, "FILE.csv",
-            "covariates that the models take, from a CSV with columns exam and theirs");
+            "covariates that the models take, from a CSV with columns exam and theirs")
+      .input();
   add_horizons(rows, options.data);
   add_raw(rows, options);
   rows.text("watch", options.watch, "FOLDER",
             "with --bundle: predict what arrives in a folder, each file or folder in it once; "
-            "--out is a folder then, with a file for each and predictions.csv of all");
+            "--out is a folder then, with a file for each and predictions.csv of all")
+      .input();
   rows.number("quiet-for", options.quiet_s, at_least(0),
               "seconds without a change after which an arrival is complete");
   rows.text("marker", options.marker, "NAME",
@@ -167,15 +171,18 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
               "with --bundle: predict a clip frame by frame, as it comes, in constant memory; "
               "--input is a file or - for the standard input, and each line of the standard output "
               "is of the frames so far");
-  rows.text("out", options.out, "FILE.csv", "the predictions to write");
+  ValueRow& out = rows.text("out", options.out, "FILE.csv", "the predictions to write");
   rows.text("explain", options.explain, "FILE.csv",
             "also write what each frame adds to the probability, number or expected class "
-            "(integrated gradients over time)");
+            "(integrated gradients over time)")
+      .written_to();
   rows.text("maps", options.maps, "FOLDER",
             "also write where: what each patch of each frame adds to that, through the ViT, as a "
-            "picture per frame and a table per exam; with --input, or a cache with --cut");
+            "picture per frame and a table per exam; with --input, or a cache with --cut")
+      .written_to();
   rows.text("weights", options.weights, "PATH",
-            "for --maps of a run: the ViT's, as extract --weights took them");
+            "for --maps of a run: the ViT's, as extract --weights took them")
+      .input();
   rows.toggle("overwrite", options.overwrite, "replace the files");
   add_machine(rows, options.device, options.threads, options.json);
   if (!rows.parse(kPredictHelp, arguments)) return false;
@@ -189,7 +196,8 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   if (options.maps.empty()) rows.refuse({"weights"}, "is for --maps");
   if (!options.bundle.empty()) rows.refuse({"weights"}, "is for --run: a bundle has its own");
   options.maps = without_trailing_slash(options.maps);
-  check_named_files(options, /*out_is_folder=*/!options.watch.empty());
+  out.written_to(options.watch.empty() ? nullptr : judges_itself);
+  rows.check_files(cache_inputs(options.data), options.overwrite);
   return true;
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/cli/cli.h"
 #include "common/system/job_step.h"
+#include "train_temporal/metrics/intervals/resample.h"
 #include "train_temporal/report/questions.h"
 #include "train_temporal/run/options/covariate_options.h"
 #include "train_temporal/run/options/requirements.h"
@@ -75,7 +76,7 @@ struct TrainOptions : ModelChoice {
   bool maps = false;              // of patches, in the report's example exams
   std::filesystem::path weights;  // of the ViT that made the cache, for `maps`
   std::filesystem::path against;  // a finished run to compare with; empty: none
-  std::size_t resamples = 2000;
+  BootstrapOptions bootstrap;
   std::string device = "cpu";
   std::size_t threads = 0;  // 0: one per core
   std::size_t jobs = 0;     // fits side by side; 0: see --help
@@ -125,8 +126,7 @@ struct ApplyOptions {
   bool without_times = false;     // exams of unknown times, to models that were shown them
   bool overwrite = false;
   Questions questions;
-  std::size_t resamples = 2000;
-  std::uint64_t seed = 0;
+  BootstrapOptions bootstrap;
   std::string device;  // "": cpu, with `input` auto
   std::size_t threads = 0;
   bool json = false;

@@ -108,6 +108,17 @@ void OptionRows::refuse(const std::vector<std::string>& names, const std::string
     if (given(name)) throw ConfigError(concat("--", name, ' ', why, "; leave it out"));
 }
 
+void OptionRows::check_files(std::vector<NamedInput> inputs, bool overwrite) const {
+  std::vector<NamedOutput> outputs;
+  for (const ValueRow& row : rows_) {
+    if (row.is_input) inputs.push_back({concat("--", row.name), row.value().get<std::string>()});
+    if (!row.output) continue;
+    outputs.push_back(*row.output);
+    outputs.back().path = row.value().get<std::string>();
+  }
+  check_outputs(outputs, inputs, overwrite_said(overwrite));
+}
+
 std::optional<std::string> OptionRows::ini(const std::vector<std::string>& but) const {
   std::string text;
   for (const ValueRow& row : rows_) {

@@ -14,6 +14,7 @@
 #include "common/cli/cli.h"
 #include "common/cli/option_rows.h"
 #include "common/files/json.h"
+#include "common/files/publish/outputs.h"
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
 #include "train_temporal/models/architecture.h"
@@ -35,16 +36,22 @@ struct ValueRow : OptionRow {
   std::function<Json()> value;
   Json standard;                   // its value before parsing
   std::vector<std::string> words;  // those that may be given; none: any
-  bool used_most = false;
+  bool used_most = false, is_input = false;
   std::optional<Draw> draw;
   std::size_t draw_place = 0;                                   // in the order of draws
   bool Architecture::*reader = nullptr;                         // the models that it is for
   const char* readers = nullptr;                                // their name in a message
   const char *companion = nullptr, *companion_value = nullptr;  // the option that it needs
+  std::optional<NamedOutput> output;                            // it names what is written
 
   ValueRow& in(const std::string& path) { return key = path, *this; }
   ValueRow& most_used() { return used_most = true, *this; }
   ValueRow& local() { return set.is_local = true, *this; }
+  // It names what is read, or what is written; see NamedOutput.
+  ValueRow& input() { return is_input = true, local(); }
+  ValueRow& written_to(bool (*may_stand)(const std::filesystem::path&) = nullptr) {
+    return output = {concat("--", name), {}, may_stand}, *this;
+  }
   ValueRow& show(const std::string& text) { return shown = text, *this; }
   ValueRow& show_none() { return show(""); }
   ValueRow& alone(const std::string& word) { return word_alone = word, *this; }
@@ -68,6 +75,11 @@ struct ValueRow : OptionRow {
     set(name, json.is_string() ? json.get<std::string>() : json.dump());
   }
 };
+
+// Folders of runs and of evaluations judge themselves whether they may be replaced.
+inline bool judges_itself(const std::filesystem::path&) {
+  return true;
+}
 
 class OptionRows {
  public:
@@ -102,6 +114,9 @@ class OptionRows {
   void check_companions() const;              // ConfigError for options whose companion is missing
   // ConfigError for those of `names` that are given.
   void refuse(const std::vector<std::string>& names, const std::string& why) const;
+  // Holds what options name to be written against what they, and `inputs`, name to be read
+  // (outputs.h). ConfigError.
+  void check_files(std::vector<NamedInput> inputs, bool overwrite) const;
 
   // What was given as lines of an INI file, that of the groups `but` aside; none where a word is
   // one that such a file cannot hold.

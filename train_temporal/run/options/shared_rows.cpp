@@ -4,6 +4,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "train_temporal/run/options/named_caches.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -38,6 +39,14 @@ void add_cache(OptionRows& rows, TargetOptions& data) {
       .local();
 }
 
+std::vector<NamedInput> cache_inputs(const TargetOptions& data) {
+  std::vector<NamedInput> inputs;
+  if (data.cache.empty()) return inputs;
+  for (const cache::NamedCache& cache : named_caches(data.cache.string()))
+    inputs.push_back({"--cache", cache.path});
+  return inputs;
+}
+
 void add_data(OptionRows& rows, TargetOptions& data) {
   add_cache(rows, data);
   rows.text("target", data.target, "COLUMN",
@@ -47,7 +56,7 @@ void add_data(OptionRows& rows, TargetOptions& data) {
       .most_used();
   rows.text("labels", data.labels, "FILE.csv", "labels from a CSV with columns exam and COLUMN")
       .most_used()
-      .local();
+      .input();
   rows.toggle("exam-is-patient", data.exam_is_patient,
               "every exam is of another patient (when there is no patient column)");
 }
@@ -62,36 +71,9 @@ void add_horizons(OptionRows& rows, TargetOptions& data) {
       "quartiles of the times of all events of the run)");
 }
 
-void add_questions(OptionRows& rows, Questions& questions) {
-  rows.names("subgroups", questions.subgroups,
-             "all figures for each value of these columns of the cache or of --labels, too");
-  rows.names("characteristics", questions.characteristics,
-             "a table of the cohort by class (Table 1) of these columns");
-  rows.toggle("figures", questions.figures,
-              "write drawings as SVG and PNG and tables as CSV and LaTeX into a folder `figures` "
-              "beside the report, too");
-  rows.text("aggregate", questions.aggregate, "WHAT",
-            "figures are of patients (`patient`), whose exams' predictions are averaged, or of a "
-            "patient's exams with one value of a column (`study`)");
-  rows.number("relaxed-frames", questions.relaxed_frames, at_least(0),
-              "targets per frame: figures in which so many frames at the borders of a phase may be "
-              "of the phase before or behind, too");
-  rows.number("threshold", questions.threshold, share(),
-              "binary: decide for the positive class from this probability on (default: as the "
-              "validation part chose)");
-  // Nearer to 0 or 1 odds overflow.
-  rows.number("prevalence", questions.prevalence, share(1e-9),
-              "binary: predictive values where this share is positive");
-  rows.number("at-specificity", questions.at_specificity, share(),
-              "binary: the sensitivity at this specificity");
-  rows.number("at-sensitivity", questions.at_sensitivity, share(),
-              "binary: the specificity at this sensitivity");
-  rows.toggle("without-thumbnails", questions.without_thumbnails,
-              "show no pictures of the frames in the report, although the cache has them");
-}
-
-void add_bootstrap(OptionRows& rows, std::size_t& resamples) {
-  rows.number("bootstrap", resamples, between(1, 1000000), "resamples for the bands around curves");
+void add_bootstrap(OptionRows& rows, BootstrapOptions& bootstrap) {
+  rows.number("bootstrap", bootstrap.resamples, between(1, 1000000),
+              "resamples for the bands around curves");
 }
 
 void add_machine(OptionRows& rows, std::string& device, std::size_t& threads, bool& json) {

@@ -8,11 +8,10 @@ namespace coldframe::temporal {
 
 void add_data(OptionRows& rows, TargetOptions& data);
 void add_cache(OptionRows& rows, TargetOptions& data);
+std::vector<NamedInput> cache_inputs(const TargetOptions& data);
 // --horizons, of times to an event.
 void add_horizons(OptionRows& rows, TargetOptions& data);
-// Questions to a report beside its usual figures.
-void add_questions(OptionRows& rows, Questions& questions);
-void add_bootstrap(OptionRows& rows, std::size_t& resamples);
+void add_bootstrap(OptionRows& rows, BootstrapOptions& bootstrap);
 // An empty device is shown as `cpu, with --input auto`.
 void add_machine(OptionRows& rows, std::string& device, std::size_t& threads, bool& json);
 

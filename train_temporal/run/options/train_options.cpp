@@ -6,7 +6,6 @@
 #include "common/text/text.h"
 #include "train_temporal/models/registry.h"
 #include "train_temporal/run/options/named_caches.h"
-#include "train_temporal/run/options/named_files.h"
 #include "train_temporal/run/options/shared_rows.h"
 #include "train_temporal/run/options/train_rows.h"
 
@@ -112,6 +111,7 @@ void resolve(const OptionRows& rows, TrainOptions& options) {
     throw ConfigError(
         "--benchmark prints what a run takes; --require and --monitor are of the run");
   options.given = rows.given();
+  options.bootstrap.seed = options.seed;
   resolve_caches(options.data);
   resolve_compare(options);
   resolve_covariates(options);
@@ -123,7 +123,7 @@ void resolve(const OptionRows& rows, TrainOptions& options) {
   check_splits(options);
   check_tune(options);
   check_readers(rows, options);
-  check_named_files(options);
+  rows.check_files(cache_inputs(options.data), options.existing.overwrite);
   options.repeated = rows.ini({"Run", "Machine"});
 }
 

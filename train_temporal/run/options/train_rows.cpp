@@ -1,6 +1,7 @@
 // The options of `train`, group by group.
 #include "train_temporal/run/options/train_rows.h"
 #include "common/cli/error.h"
+#include "common/system/monitor.h"
 #include "common/text/text.h"
 #include "train_temporal/models/registry.h"
 #include "train_temporal/run/options/shared_rows.h"
@@ -53,7 +54,9 @@ void add_target(OptionRows& rows, TrainOptions& options) {
 
 void add_run(OptionRows& rows, TrainOptions& options) {
   rows.group("Run");
-  rows.text("out", options.out, "RUN", "the run folder to make").most_used();
+  rows.text("out", options.out, "RUN", "the run folder to make")
+      .most_used()
+      .written_to(judges_itself);
   rows.toggle("resume", options.existing.resume, "continue an interrupted run").most_used();
   rows.toggle("overwrite", options.existing.overwrite, "replace a run of the same name");
   rows.toggle("shared", options.existing.shared,
@@ -78,7 +81,7 @@ void add_splits(OptionRows& rows, TrainOptions& options) {
             "a split, beside those of a patient");
   rows.toggle("split-column", options.split_column,
               "use the cache's split column (train, val, test)");
-  rows.text("splits", options.splits, "FILE.csv", "use the splits.csv of an earlier run").local();
+  rows.text("splits", options.splits, "FILE.csv", "use the splits.csv of an earlier run").input();
   rows.number("repeats", options.repeats, between(1, 1000),
               "repeat the folds with other divisions");
   rows.number("seeds", options.seeds, between(1, 1000),
@@ -135,7 +138,7 @@ void add_training(OptionRows& rows, TrainOptions& options) {
               concat("try N settings of ", join(searched, ", "),
                      " on every fold and take the best on its inner validation part; the first is "
                      "the one given, and of the options what is given stays; 0: none"));
-  add_bootstrap(rows, options.resamples);
+  add_bootstrap(rows, options.bootstrap);
 }
 
 void add_resources(OptionRows& rows, TrainOptions& options) {
@@ -162,7 +165,8 @@ void add_resources(OptionRows& rows, TrainOptions& options) {
       "(of tensors, predicted), epoch=5s (measured for a few seconds) or run=2h (at most); several "
       "with commas between them");
   rows.text("monitor", options.monitor, "FILE.csv",
-            "write memory, CPU and GPU load once a second; the report draws them");
+            "write memory, CPU and GPU load once a second; the report draws them")
+      .written_to(is_monitor_table);
 }
 
 }  // namespace
@@ -284,11 +288,11 @@ void add_train(OptionRows& rows, TrainOptions& options) {
               "--maps does; of a cache with --cut");
   rows.text("weights", options.weights, "PATH",
             "for --maps without --tune: the ViT's, as extract --weights took them")
-      .local();
+      .input();
   rows.text("against", options.against, "RUN",
             "compare with this finished run, paired, on the exams that both hold out: "
             "against.html, and `against` in summary.json")
-      .local();
+      .input();
   add_resources(rows, options);
 }
 

@@ -14,7 +14,7 @@ void add_tune(OptionRows& rows, TrainOptions& options) {
   rows.text(kTune, options.tune.weights, kWeights,
             "train the end of the ViT with the model, on a cache made with `extract --cut`: its "
             "weights, as for extract --weights, or random where the cache is of random ones")
-      .local();
+      .input();
   rows.number("tune-blocks", fit.vit.blocks, between(0, 1000),
               "train the last N blocks and what follows; 0: all behind the cut")
       .needs(kTune, kWeights)
@@ -43,7 +43,7 @@ void add_tune(OptionRows& rows, TrainOptions& options) {
             "go on from the models of a run on the cached features, of the same splits and "
             "options; without it they are fitted first")
       .needs(kTune, kWeights)
-      .local()
+      .input()
       .in("tune.from");
 }
 

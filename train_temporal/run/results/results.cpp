@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
 
 #include "common/files/csv.h"
 #include "common/text/text.h"
@@ -120,23 +120,15 @@ void add_fold(ModelPredictions& model, std::span<const FinishedFit> seeds, const
     readouts.push_back(add_target(model, seeds, cohort.targets, t, threshold));
 }
 
-std::size_t distinct_patients(const std::vector<std::size_t>& exams, const Cohort& cohort) {
-  std::vector<std::size_t> patients;
-  for (std::size_t exam : exams) patients.push_back(cohort.patient_number[exam]);
-  std::sort(patients.begin(), patients.end());
-  return static_cast<std::size_t>(std::unique(patients.begin(), patients.end()) - patients.begin());
+FoldChoice::Part size_of(const std::vector<std::size_t>& exams, const Cohort& cohort) {
+  std::set<std::size_t> patients;
+  for (std::size_t exam : exams) patients.insert(cohort.patient_number[exam]);
+  return {exams.size(), patients.size()};
 }
 
 FoldChoice choice_of(const Split& split, const FoldReadout& readout, const Cohort& cohort) {
-  FoldChoice result;
-  result.repeat = split.repeat;
-  result.fold = split.fold;
-  result.train_exams = split.train.size();
-  result.validation_exams = split.validation.size();
-  result.test_exams = split.test.size();
-  result.train_patients = distinct_patients(split.train, cohort);
-  result.validation_patients = distinct_patients(split.validation, cohort);
-  result.test_patients = distinct_patients(split.test, cohort);
+  FoldChoice result{split.repeat, split.fold, size_of(split.train, cohort),
+                    size_of(split.validation, cohort), size_of(split.test, cohort)};
   result.temperature = 0;
   for (const Readout& one : readout.seeds)
     result.temperature += one.temperature / static_cast<double>(readout.seeds.size());
