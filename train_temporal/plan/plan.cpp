@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "common/cli/error.h"
@@ -40,22 +42,6 @@ temporal::ModelConfig temporal_model(const Query& query, std::uint64_t dimension
   return config;
 }
 
-// The temporal model's step on [n, D] features.
-std::uint64_t temporal_bytes(const Query& query, std::uint64_t dimension, bool cached) {
-  const temporal::ModelConfig config = temporal_model(query, dimension);
-  const temporal::StepValues values(config);
-  const double n = double(query.all_frames()), b = double(query.exams);
-  const bool fused = cached && !query.cuda && !query.half && config.has_kernels();
-  return kFloat *
-         static_cast<std::uint64_t>(fused ? values.forward(n, b) + values.backward(n, b)
-                                          : values.by_autograd(n, b, double(query.frames), true));
-}
-
-std::uint64_t temporal_parameters(const Query& query, std::uint64_t dimension) {
-  const temporal::StepValues values(temporal_model(query, dimension));
-  return static_cast<std::uint64_t>(values.parameters());
-}
-
 // Counts weights, gradients, and what goes with each trained parameter.
 Bytes parameter_bytes(const Query& query, std::uint64_t all, std::uint64_t trained) {
   Bytes bytes;
@@ -79,11 +65,6 @@ double memory_before_device(const Query& query, std::uint64_t memory) {
   return std::ceil((double(memory) - taken + 1) / (1 + kFragments)) - 1;
 }
 
-// The batch's rows of a cut: pixels, or tokens in float16.
-std::uint64_t row_bytes(const ChainShape& shape) {
-  return shape.cut == 0 ? count(3 * shape.image_size.pixels()) : shape.token_bytes() / 2;
-}
-
 std::string schedule_name(const Way& way, std::int64_t frames) {
   std::string name = word_for(tune::kStrategies, way.strategy);
   if (way.strategy == Strategy::kOptimal) name += concat(" (", human_bytes(way.budget), ")");
@@ -92,53 +73,118 @@ std::string schedule_name(const Way& way, std::int64_t frames) {
   return name;
 }
 
-Row cached_row(const Query& query) {
-  const ChainShape shape = shape_of(query, {});
-  const auto dimension = count(shape.feature_count());
-  Row row;
-  row.trained_parameters = temporal_parameters(query, dimension);
-  row.bytes = parameter_bytes(query, row.trained_parameters, row.trained_parameters);
-  row.bytes.inputs = kFloat * dimension * count(query.all_frames());
-  row.bytes.temporal = temporal_bytes(query, dimension, true);
-  row.schedule = "-";
-  row.work = 6.0 * double(row.trained_parameters) * double(query.all_frames());
-  add_device(query, row.bytes);
-  return row;
+// A part that is trained, with what is the same for any number of exams.
+class Part {
+ public:
+  Part(const Query& query, const Trained& trained)
+      : query_(query),
+        trained_(trained),
+        shape_(shape_of(query, trained)),
+        config_(temporal_model(query, count(shape_.feature_count()))),
+        temporal_(config_),
+        parameters_(static_cast<std::uint64_t>(temporal_.parameters())) {
+    if (is_cached()) return;
+    vit_ = count_parameters(shape_);
+    task_ = tune::step_task(shape_, query.all_frames());
+  }
+
+  const Trained& trained() const { return trained_; }
+  tune::StepTask task(std::int64_t exams) const {
+    tune::StepTask task = task_;
+    task.frames = exams * query_.frames;
+    task.head = temporal_bytes(exams);
+    return task;
+  }
+  tune::Use use(const Way& way, std::int64_t exams) const {
+    return is_cached() ? tune::Use{} : tune::use_of(way, task(exams));
+  }
+  // Of a step of so many exams, which takes `peak` for its ViT.
+  Bytes bytes(const Way& way, std::uint64_t peak, std::int64_t exams) const {
+    const std::uint64_t frames = count(exams * query_.frames);
+    Bytes bytes = parameter_bytes(query_, vit_.all + parameters_, vit_.trained + parameters_);
+    bytes.inputs = frames * (frame_bytes() + task_.fixed);
+    bytes.temporal = temporal_bytes(exams);
+    bytes.activations = peak - frames * task_.fixed;
+    if (shape_.architecture.relative_positions && trained_.lora_rank == 0)
+      bytes.attention = count(way.chunk) * shape_.attention_bytes() * count(trained_.blocks);
+    add_device(query_, bytes);
+    return bytes;
+  }
+  Row row(const Way& way, const tune::Use& use) const {
+    Row row;
+    row.trained = trained_;
+    row.way = way;
+    row.schedule = is_cached() ? "-" : schedule_name(way, query_.all_frames());
+    row.trained_parameters = vit_.trained + parameters_;
+    row.bytes = bytes(way, use.peak, query_.exams);
+    row.work = use.seconds + 6.0 * double(parameters_) * double(query_.all_frames());
+    return row;
+  }
+  Row row(const Way& way) const { return row(way, use(way, query_.exams)); }
+
+ private:
+  bool is_cached() const { return trained_.blocks == 0; }
+
+  // The batch's row of a cut: pixels, or tokens in float16; else features.
+  std::uint64_t frame_bytes() const {
+    if (is_cached()) return kFloat * count(shape_.feature_count());
+    return shape_.cut == 0 ? count(3 * shape_.image_size.pixels()) : shape_.token_bytes() / 2;
+  }
+  // The temporal model's step on [n, D] features.
+  std::uint64_t temporal_bytes(std::int64_t exams) const {
+    const double n = double(exams * query_.frames), b = double(exams);
+    const bool fused = is_cached() && !query_.cuda && !query_.half && config_.has_kernels();
+    return kFloat * static_cast<std::uint64_t>(
+                        fused ? temporal_.forward(n, b) + temporal_.backward(n, b)
+                              : temporal_.by_autograd(n, b, double(query_.frames), true));
+  }
+
+  Query query_;
+  Trained trained_;
+  ChainShape shape_;
+  temporal::ModelConfig config_;
+  temporal::StepValues temporal_;
+  std::uint64_t parameters_;  // of the temporal model
+  ParameterCount vit_;        // nothing where features are cached,
+  tune::StepTask task_;       // likewise
+};
+
+// The way of a row, of so many exams in place of the query's.
+Way way_of(const Row& row, const Query& query, std::int64_t exams) {
+  Way way = row.way;
+  const std::int64_t frames = exams * query.frames;
+  if (way.kept * way.chunk >= query.all_frames()) way.kept = frames;  // all chunks
+  if (way.chunk >= query.all_frames()) {
+    way.chunk = frames;
+    // An optimal schedule's budget grows with the frames.
+    way.budget = static_cast<std::uint64_t>(double(way.budget) * double(frames) /
+                                            double(query.all_frames()) * 1.01) +
+                 (16 << 20);
+  }
+  way.chunk = std::min(way.chunk, frames);
+  return way;
 }
 
-tune::StepTask task_of(const Query& query, const Trained& trained) {
-  const ChainShape shape = shape_of(query, trained);
-  tune::StepTask task = tune::step_task(shape, query.all_frames());
-  task.head = temporal_bytes(query, count(shape.feature_count()), false);
-  return task;
-}
-
-// `vit` is what count_parameters() finds: the same for every way, and for any number of exams.
-Row row_of(const Query& query, const Trained& trained, const ParameterCount& vit, const Way& way,
-           const tune::Use& use, std::uint64_t fixed) {
-  const ChainShape shape = shape_of(query, trained);
-  const auto dimension = count(shape.feature_count());
-  const std::uint64_t temporal = temporal_parameters(query, dimension);
-  Row row;
-  row.trained = trained;
-  row.way = way;
-  row.schedule = schedule_name(way, query.all_frames());
-  row.trained_parameters = vit.trained + temporal;
-  row.bytes = parameter_bytes(query, vit.all + temporal, row.trained_parameters);
-  row.bytes.inputs = count(query.all_frames()) * row_bytes(shape) + fixed;
-  row.bytes.temporal = temporal_bytes(query, dimension, false);
-  row.bytes.activations = use.peak - fixed;
-  if (shape.architecture.relative_positions && trained.lora_rank == 0)
-    row.bytes.attention = count(way.chunk) * shape.attention_bytes() * count(trained.blocks);
-  row.work = use.seconds + 6.0 * double(temporal) * double(query.all_frames());
-  add_device(query, row.bytes);
-  return row;
-}
-
-Row row_of(const Query& query, const Trained& trained, const ParameterCount& vit, const Way& way) {
-  if (trained.blocks == 0) return cached_row(query);
-  const tune::StepTask task = task_of(query, trained);
-  return row_of(query, trained, vit, way, tune::use_of(way, task), task.fixed);
+MostExams most_exams(const Query& query, const Part& part, const Row& row) {
+  std::map<std::int64_t, std::uint64_t> known;
+  const auto bytes_of = [&](std::int64_t exams) {
+    const auto [place, is_new] = known.try_emplace(exams);
+    if (!is_new) return place->second;
+    const Way way = way_of(row, query, exams);
+    return place->second = part.bytes(way, part.use(way, exams).peak, exams).total();
+  };
+  MostExams most;
+  for (std::size_t card = 0; card < std::size(kCards); ++card) {
+    const std::uint64_t memory = count(kCards[card]) * kGiB;
+    std::int64_t low = 0, high = 1;
+    while (high <= kMostExams && bytes_of(high) <= memory) low = high, high *= 2;
+    while (high - low > 1) {
+      const std::int64_t middle = low + (high - low) / 2;
+      (bytes_of(middle) <= memory ? low : high) = middle;
+    }
+    most[card] = std::min(low, kMostExams);
+  }
+  return most;
 }
 
 }  // namespace
@@ -206,83 +252,64 @@ std::vector<Trained> trained_parts(const Query& query) {
 }
 
 Row plan_row(const Query& query, const Trained& trained, const Way& way) {
-  return row_of(query, trained, count_parameters(shape_of(query, trained)), way);
+  return Part(query, trained).row(way);
 }
 
 std::vector<Row> plan_rows(const Query& query) {
   std::vector<Row> rows;
   const std::int64_t frames = query.all_frames();
   for (const Trained& trained : trained_parts(query)) {
+    const Part part(query, trained);
     if (trained.blocks == 0) {
-      rows.push_back(cached_row(query));
+      rows.push_back(part.row({}));
       continue;
     }
-    const ParameterCount vit = count_parameters(shape_of(query, trained));
-    const tune::StepTask task = task_of(query, trained);
-    const auto add = [&](const Way& way, const tune::Use& use) -> Row& {
-      return rows.emplace_back(row_of(query, trained, vit, way, use, task.fixed));
-    };
+    const tune::StepTask task = part.task(query.exams);
     for (const Strategy strategy : {Strategy::kNone, Strategy::kCheap})
-      add({strategy, frames, 1, 0}, tune::use_of({strategy, frames, 1, 0}, task));
+      rows.push_back(part.row({strategy, frames, 1, 0}));
     const std::uint64_t whole = tune::use_of({Strategy::kNone, frames, 1, 0}, task).peak;
     for (const std::uint64_t share : kShares) {
       const tune::ConsideredWay best = tune::consider_ways(task, whole / share).front();
-      if (best.fits) add(best.way, best.use).share = share;
+      if (best.fits) rows.emplace_back(part.row(best.way, best.use)).share = share;
     }
-    for (const std::int64_t chunk : {16, 1}) {
-      const Way way{Strategy::kCheap, chunk, 0, 0};
-      if (chunk < frames) add(way, tune::use_of(way, task));
-    }
+    for (const std::int64_t chunk : {16, 1})
+      if (chunk < frames) rows.push_back(part.row({Strategy::kCheap, chunk, 0, 0}));
   }
   return rows;
 }
 
 std::vector<Row> rows_within(const Query& query, const Trained& trained, std::uint64_t memory) {
+  const Part part(query, trained);
   std::vector<Row> rows;
+  const auto add = [&](Row row) {
+    if (row.bytes.total() <= memory) rows.push_back(std::move(row));
+  };
   if (trained.blocks == 0) {
-    if (Row row = cached_row(query); row.bytes.total() <= memory) rows.push_back(std::move(row));
+    add(part.row({}));
     return rows;
   }
-  const tune::StepTask task = task_of(query, trained);
-  const ParameterCount vit = count_parameters(shape_of(query, trained));
-  const Bytes none = row_of(query, trained, vit, {}, {task.fixed, 0}, task.fixed).bytes;
+  const tune::StepTask task = part.task(query.exams);
+  const std::uint64_t fixed = task.fixed_bytes();
+  const Bytes none = part.row({}, {fixed, 0}).bytes;
   const std::uint64_t beside = none.weights + none.gradients + none.optimizer + none.inputs;
-  const double usable = memory_before_device(query, memory) - double(beside) + double(task.fixed);
-  if (usable <= double(task.fixed)) return rows;
+  const double usable = memory_before_device(query, memory) - double(beside) + double(fixed);
+  if (usable <= double(fixed)) return rows;
   for (const tune::ConsideredWay& each :
        tune::consider_ways(task, static_cast<std::uint64_t>(usable))) {
     if (!each.fits) break;
-    Row row = row_of(query, trained, vit, each.way, each.use, task.fixed);
-    if (row.bytes.total() <= memory) rows.push_back(std::move(row));
+    add(part.row(each.way, each.use));
   }
   return rows;
 }
 
-std::int64_t most_exams(const Query& query, const Row& row, std::uint64_t memory) {
-  const ParameterCount vit = count_parameters(shape_of(query, row.trained));
-  const auto fits = [&](std::int64_t exams) {
-    Query larger = query;
-    larger.exams = exams;
-    Way way = row.way;
-    const std::int64_t frames = larger.all_frames();
-    if (way.kept * way.chunk >= query.all_frames()) way.kept = frames;  // all chunks
-    if (way.chunk >= query.all_frames()) {
-      way.chunk = frames;
-      // An optimal schedule's budget grows with the frames.
-      way.budget = static_cast<std::uint64_t>(double(way.budget) * double(frames) /
-                                              double(query.all_frames()) * 1.01) +
-                   (16 << 20);
-    }
-    way.chunk = std::min(way.chunk, frames);
-    return row_of(larger, row.trained, vit, way).bytes.total() <= memory;
-  };
-  std::int64_t low = 0, high = 1;
-  while (high <= kMostExams && fits(high)) low = high, high *= 2;
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    (fits(middle) ? low : high) = middle;
+std::vector<MostExams> most_exams(const Query& query, const std::vector<Row>& rows) {
+  std::vector<MostExams> most;
+  std::optional<Part> part;
+  for (const Row& row : rows) {
+    if (!part || part->trained() != row.trained) part.emplace(query, row.trained);
+    most.push_back(most_exams(query, *part, row));
   }
-  return std::min(low, kMostExams);
+  return most;
 }
 
 std::vector<Change> changes(const Query& query, const Trained& trained, std::uint64_t memory) {

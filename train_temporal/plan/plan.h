@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -85,14 +87,16 @@ tune::ChainShape shape_of(const Query& query, const Trained& trained);
 Row plan_row(const Query& query, const Trained& trained, const tune::Way& way);
 // The rows that fit into so many bytes, the fastest first.
 std::vector<Row> rows_within(const Query& query, const Trained& trained, std::uint64_t memory);
-// The most exams of query.frames frames in a step that fit this way, counted up to kMostExams;
-// 0: not one.
-inline constexpr std::int64_t kMostExams = 1000000;
-std::int64_t most_exams(const Query& query, const Row& row, std::uint64_t memory);
 
 // Cards' memory, in GiB.
 inline constexpr std::int64_t kCards[] = {8, 11, 16, 24, 40, 80};
 inline constexpr std::uint64_t kGiB = 1ull << 30;
+// The most exams of query.frames frames in a step that fit each card, counted up to kMostExams;
+// 0: not one.
+using MostExams = std::array<std::int64_t, std::size(kCards)>;
+inline constexpr std::int64_t kMostExams = 1000000;
+// The ways of these rows.
+std::vector<MostExams> most_exams(const Query& query, const std::vector<Row>& rows);
 
 // A change, and the fastest row that fits with it.
 struct Change {

@@ -71,11 +71,11 @@ Json to_json(const Plan& plan) {
             {"half_precision", query.half},
             {"device", query.cuda ? "cuda" : "cpu"}};
   json["ways"] = Json::array();
-  for (const Row& row : plan.rows) {
-    Json entry = row_json(plan, row);
-    for (const std::int64_t card : kCards)
-      entry["most_exams"][concat(card, "GiB")] =
-          most_exams(query, row, static_cast<std::uint64_t>(card) * kGiB);
+  const std::vector<MostExams> most = most_exams(query, plan.rows);
+  for (std::size_t i = 0; i < plan.rows.size(); ++i) {
+    Json entry = row_json(plan, plan.rows[i]);
+    for (std::size_t card = 0; card < std::size(kCards); ++card)
+      entry["most_exams"][concat(kCards[card], "GiB")] = most[i][card];
     json["ways"].push_back(std::move(entry));
   }
   if (plan.answer) {

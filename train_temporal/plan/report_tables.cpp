@@ -148,14 +148,13 @@ TextRows way_table(const Plan& plan) {
 TextRows card_table(const Plan& plan) {
   TextRows table{{"trained", "schedule"}};
   for (const std::int64_t card : kCards) table[0].push_back(concat(card, " GiB"));
+  const std::vector<Row> rows = distinct_rows(plan.rows);
+  const std::vector<MostExams> most = most_exams(plan.query, rows);
   Column trained;
-  for (const Row& row : distinct_rows(plan.rows)) {
-    table.push_back({trained(name_of(row.trained, plan.query)), row.schedule});
-    for (const std::int64_t card : kCards) {
-      const std::int64_t exams =
-          most_exams(plan.query, row, static_cast<std::uint64_t>(card) * kGiB);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    table.push_back({trained(name_of(rows[i].trained, plan.query)), rows[i].schedule});
+    for (const std::int64_t exams : most[i])
       table.back().push_back(exams == 0 ? "-" : concat(exams));
-    }
   }
   return table;
 }

@@ -87,7 +87,8 @@ void RecomputePlanner::set_learnt_budget(std::uint64_t bytes) {
 const Schedule& RecomputePlanner::schedule(std::int64_t frames, std::size_t steps) {
   Schedule& schedule = schedules_[{frames, steps}];
   if (!schedule.empty()) return schedule;
-  const ChunkCost cost = task_(frames_).cost(frames);
+  const StepTask task = task_(frames_);
+  const ChunkCost& cost = task.chunks->cost(frames);
   const auto chain = std::span(cost.chain).first(steps);
   schedule = make_schedule(current_.strategy, chain, cost.input, current_.budget);
   // The rest of a chunk that ran out of memory may be too large for the search.

@@ -24,7 +24,7 @@ StepTask task_of(std::int64_t frames) {
   StepTask task;
   task.frames = frames;
   task.feature_bytes = 1536;
-  task.cost = [](std::int64_t n) {
+  task.chunks = std::make_shared<ChunkUses>([](std::int64_t n) {
     const std::uint64_t x = static_cast<std::uint64_t>(n) * 302592;
     const auto time = static_cast<double>(n);
     ChunkCost cost{{}, x};
@@ -33,7 +33,7 @@ StepTask task_of(std::int64_t frames) {
           step(x, 9 * x, 5 * time + 2, {15 * x, x, 4 * x + 7 * kMiB, 10 * time + 4}));
     cost.chain.push_back(step(static_cast<std::uint64_t>(n) * 1536, x, 0.1, {x / 96, x, x, 0.1}));
     return cost;
-  };
+  });
   return task;
 }
 
@@ -69,7 +69,7 @@ TEST(Choose, TheFastestThatFitsGoesFirstAndWhatDoesNotFitLast) {
 
 TEST(Choose, OneChunkTakesItsSchedulesPeak) {
   StepTask task = task_of(8);
-  const ChunkCost cost = task.cost(8);
+  const ChunkCost cost = task.chunks->cost(8);
   for (const Strategy strategy : {Strategy::kNone, Strategy::kCheap}) {
     const Use alone =
         simulate(make_schedule(strategy, cost.chain, cost.input), cost.chain, cost.input);
@@ -80,7 +80,7 @@ TEST(Choose, OneChunkTakesItsSchedulesPeak) {
   }
   task.fixed = 7 * kMiB;
   EXPECT_EQ(use_of({Strategy::kNone, 8, 1, 0}, task).peak,
-            use_of({Strategy::kNone, 8, 1, 0}, task_of(8)).peak + 7 * kMiB);
+            use_of({Strategy::kNone, 8, 1, 0}, task_of(8)).peak + 8 * 7 * kMiB);
   task.head = 1024 * kMiB;
   EXPECT_GT(use_of({Strategy::kNone, 8, 0, 0}, task).peak, 1024 * kMiB);
 }
@@ -90,7 +90,7 @@ TEST(Choose, KeptChunksAddUpAndTheRestDoesNot) {
   const auto peak = [&](std::int64_t kept) {
     return use_of({Strategy::kNone, 8, kept, 0}, task).peak;
   };
-  const ChunkCost full = task.cost(8);
+  const ChunkCost full = task.chunks->cost(8);
   const std::vector<Moment> moments = memory_over_time(
       make_schedule(Strategy::kNone, full.chain, full.input), full.chain, full.input);
   const std::uint64_t kept = moments[full.chain.size() - 1].after - full.chain.back().output;

@@ -132,10 +132,10 @@ TEST_F(TunedMemory, TheEndOfAllWaysNamesTheLastOne) {
   const auto task = [](std::int64_t frames) {
     StepTask found;
     found.frames = frames;
-    found.cost = [](std::int64_t) {
+    found.chunks = std::make_shared<ChunkUses>([](std::int64_t) {
       const GraphCost graph{1000, 0, 0, 1};
       return ChunkCost{{StepCost{1000, 0, 1, {graph, graph, graph}}}, 0};
-    };
+    });
     return found;
   };
   RecomputePlanner ways(task, 0, Strategy::kNone);

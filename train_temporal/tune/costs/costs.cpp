@@ -64,8 +64,8 @@ vit::VisionTransformer outline_model(const ChainShape& shape) {
 
 class StepMeter {
  public:
-  StepMeter(const ChainShape& shape, std::int64_t frames)
-      : shape_(shape), frames_(static_cast<std::uint64_t>(frames)), model_(outline_model(shape)) {}
+  StepMeter(const ChainShape& shape, vit::VisionTransformer model, std::int64_t frames)
+      : shape_(shape), model_(std::move(model)), frames_(unsigned_of(frames)) {}
 
   StepCost measure(const ChainStep& step, bool input_needs_gradient) const {
     StepCost cost;
@@ -141,9 +141,27 @@ class StepMeter {
   }
 
   const ChainShape& shape_;
-  std::uint64_t frames_;
   vit::VisionTransformer model_;
+  std::uint64_t frames_;
 };
+
+ChunkCost cost_of(const ChainShape& shape, const vit::VisionTransformer& model,
+                  std::int64_t frames) {
+  const StepMeter meter(shape, model, frames);
+  ChunkCost cost;
+  std::vector<std::pair<ChainStep, StepCost>> known;  // blocks are alike
+  for (ChainStep step : chain_steps(shape)) {
+    const bool first = cost.chain.empty();
+    step.block = first ? -1 : 0;
+    auto same = std::ranges::find(known, step, &std::pair<ChainStep, StepCost>::first);
+    if (same == known.end()) same = known.insert(same, {step, meter.measure(step, !first)});
+    cost.chain.push_back(same->second);
+  }
+  if (shape.input_by_chunk())
+    cost.input = unsigned_of(frames) *
+                 (shape.whole() ? unsigned_of(3 * shape.image_size.pixels()) : shape.token_bytes());
+  return cost;
+}
 
 std::string step_name(const ChainStep& step) {
   if (step.kind == ChainStep::kEmbed) return "patch embedding";
@@ -186,29 +204,16 @@ std::vector<std::string> step_names(const ChainShape& shape) {
 }
 
 ChunkCost chunk_cost(const ChainShape& shape, std::int64_t frames) {
-  const StepMeter meter(shape, frames);
-  ChunkCost cost;
-  std::vector<std::pair<ChainStep, StepCost>> known;  // blocks are alike
-  for (ChainStep step : chain_steps(shape)) {
-    const bool first = cost.chain.empty();
-    step.block = first ? -1 : 0;
-    auto same = std::ranges::find(known, step, &std::pair<ChainStep, StepCost>::first);
-    if (same == known.end()) same = known.insert(same, {step, meter.measure(step, !first)});
-    cost.chain.push_back(same->second);
-  }
-  if (shape.input_by_chunk())
-    cost.input = unsigned_of(frames) *
-                 (shape.whole() ? unsigned_of(3 * shape.image_size.pixels()) : shape.token_bytes());
-  return cost;
+  return cost_of(shape, outline_model(shape), frames);
 }
 
 StepTask step_task(const ChainShape& shape, std::int64_t frames) {
   StepTask task;
   task.frames = frames;
   task.feature_bytes = unsigned_of(4 * shape.feature_count());
-  if (!shape.whole() && !shape.input_by_chunk())
-    task.fixed = unsigned_of(frames) * shape.token_bytes();
-  task.cost = [shape](std::int64_t n) { return chunk_cost(shape, n); };
+  if (!shape.whole() && !shape.input_by_chunk()) task.fixed = shape.token_bytes();
+  task.chunks = std::make_shared<ChunkUses>(
+      [shape, model = outline_model(shape)](std::int64_t n) { return cost_of(shape, model, n); });
   return task;
 }
 

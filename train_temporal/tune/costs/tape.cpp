@@ -1,9 +1,8 @@
 #include "train_temporal/tune/costs/tape.h"
 
 #include <algorithm>
-#include <map>
+#include <functional>
 #include <numeric>
-#include <set>
 #include <utility>
 
 namespace coldframe::tune {
@@ -64,7 +63,9 @@ struct Node {
   std::uint64_t temporary = 0;
   bool passes_gradient = false, turns_gradient = false, second_gradient_first = false;
   bool is_leaf = false;
-  double work = 0;  // for each input's gradient; of a weight, for its own
+  bool found = false;              // on the way back
+  std::vector<Outline> gradients;  // of its results, added up so far
+  double work = 0;                 // for each input's gradient; of a weight, for its own
 };
 
 bool Outline::is_leaf() const {
@@ -97,6 +98,7 @@ std::shared_ptr<Node> Tape::node_for(const std::vector<Outline>& inputs) {
   if (!graph_ || !needed) return nullptr;
   auto node = std::make_shared<Node>();
   node->age = ++age_;
+  node->next.reserve(inputs.size());
   for (const Outline& input : inputs)
     node->next.push_back({input.node, input.slot, input.elements, input.width});
   return node;
@@ -113,6 +115,7 @@ Outline Tape::run(const Operator& op) {
   forward_work_ += op.work;
   result.node = node_for(op.inputs);
   if (!result.node) return result;
+  result.node->saved.reserve(op.saved.size() + 2);
   for (const Outline& each : op.saved) result.node->saved.emplace_back(each.memory);
   if (op.saves_result) result.node->saved.emplace_back(result.memory);
   result.node->saved.emplace_back(std::move(extra));
@@ -203,32 +206,25 @@ void Tape::add(Outline& sum, Outline gradient) {
   sum = tensor(sum.elements, sum.width);
 }
 
+// The nodes that lead to this one, itself included.
+std::vector<Node*> nodes_before(Node* last) {
+  std::vector<Node*> found{last};
+  for (std::size_t i = 0; i < found.size(); ++i)
+    for (const Node::Edge& edge : found[i]->next)
+      if (edge.node && !std::exchange(edge.node->found, true)) found.push_back(edge.node.get());
+  return found;
+}
+
 void Tape::backward(const Outline& result, const Outline& gradient) {
-  std::map<Node*, std::size_t> waiting;  // gradients that a node has yet to get
-  std::set<Node*> seen;
-  std::vector<Node*> open{result.node.get()};
-  while (!open.empty()) {
-    Node* node = open.back();
-    open.pop_back();
-    if (!seen.insert(node).second) continue;
-    for (const Node::Edge& edge : node->next) {
-      if (!edge.node) continue;
-      ++waiting[edge.node.get()];
-      open.push_back(edge.node.get());
-    }
-  }
-  std::map<Node*, Gradients> sums;
-  const auto younger = [](const Node* a, const Node* b) { return a->age > b->age; };
-  std::set<Node*, decltype(younger)> ready(younger);
-  sums[result.node.get()] = {gradient};
-  ready.insert(result.node.get());
-  while (!ready.empty()) {
-    Node* node = *ready.begin();
-    ready.erase(ready.begin());
+  std::vector<Node*> nodes = nodes_before(result.node.get());
+  std::erase_if(nodes, [](const Node* node) { return node->is_leaf; });
+  // All that give a node gradients are younger.
+  std::ranges::sort(nodes, std::greater(), &Node::age);
+  result.node->gradients = {gradient};
+  for (Node* node : nodes) {
     Gradients found;
     {
-      const Gradients incoming = std::move(sums[node]);
-      sums.erase(node);
+      const Gradients incoming = std::move(node->gradients);
       found = gradients_of(*node, incoming);
     }
     node->saved.clear();
@@ -236,10 +232,8 @@ void Tape::backward(const Outline& result, const Outline& gradient) {
       const Node::Edge& edge = node->next[i];
       if (!edge.node) continue;
       if (edge.node->is_leaf) backward_work_ += edge.node->work;
-      Gradients& sum = sums[edge.node.get()];
-      sum.resize(edge.node->results);
-      add(sum[edge.slot], std::move(found[i]));
-      if (--waiting[edge.node.get()] == 0 && !edge.node->is_leaf) ready.insert(edge.node.get());
+      edge.node->gradients.resize(edge.node->results);
+      add(edge.node->gradients[edge.slot], std::move(found[i]));
     }
   }
 }

@@ -15,17 +15,6 @@ constexpr std::uint64_t kAnyBudget = std::numeric_limits<std::uint64_t>::max() /
 // small for smaller ones.
 constexpr std::int64_t kParts = 8;
 
-// One chunk that goes one way.
-struct ChunkUse {
-  std::uint64_t without_graph = 0;  // the peak of the first pass of a chunk that is not kept
-  std::uint64_t kept = 0;           // what stays of a kept one between the passes
-  std::uint64_t first_peak = 0;     // of a kept one in the first pass,
-  std::uint64_t second_peak = 0;    // and in the second
-  double forward = 0, seconds = 0;  // of a pass without a graph; of the schedule
-
-  std::uint64_t peak() const { return std::max(first_peak, second_peak); }
-};
-
 ChunkUse chunk_use(const Schedule& schedule, const ChunkCost& cost) {
   ChunkUse use;
   std::uint64_t input = cost.input;
@@ -46,37 +35,35 @@ ChunkUse chunk_use(const Schedule& schedule, const ChunkCost& cost) {
     std::uint64_t& peak = first ? use.first_peak : use.second_peak;
     peak = std::max(peak, moments[i].highest - gradient);
   }
-  use.seconds = simulate(schedule, cost.chain, cost.input).seconds;
+  for (const Operation& operation : schedule) use.seconds += seconds_of(operation, cost.chain);
   return use;
 }
 
 // The chunks of a way: all but the last are alike.
 class Chunks {
  public:
-  Chunks(const StepTask& task, std::int64_t size) : size_(std::min(size, task.frames)) {
-    count_ = (task.frames + size_ - 1) / size_;
-    last_frames_ = task.frames - (count_ - 1) * size_;
-    full_ = task.cost(size_);
-    last_ = last_frames_ == size_ ? full_ : task.cost(last_frames_);
-    feature_bytes_ = static_cast<std::uint64_t>(task.frames) * task.feature_bytes;
-    outside_ = task.fixed + feature_bytes_;
-    head_ = task.head;
-  }
+  Chunks(const StepTask& task, std::int64_t size)
+      : uses_(*task.chunks),
+        size_(std::min(size, task.frames)),
+        count_((task.frames + size_ - 1) / size_),
+        last_frames_(task.frames - (count_ - 1) * size_),
+        feature_bytes_(static_cast<std::uint64_t>(task.frames) * task.feature_bytes),
+        outside_(task.fixed_bytes() + feature_bytes_),
+        head_(task.head) {}
 
   std::int64_t count() const { return count_; }
-  const ChunkCost& full() const { return full_; }
-  std::uint64_t outside() const {
-    return outside_;
-  }  // features, or their gradient, and what is fixed
+  std::uint64_t outside() const { return outside_; }  // features or gradient, and what is fixed
+  std::uint64_t least_budget() {
+    const ChunkCost& full = uses_.cost(size_);
+    return least_memory(full.chain, full.input);
+  }
 
   // False where the budget of an optimal schedule is too small.
   bool follow(Strategy strategy, std::uint64_t budget) {
-    const Schedule full = make_schedule(strategy, full_.chain, full_.input, budget);
-    if (full.empty()) return false;
-    full_use_ = chunk_use(full, full_);
-    last_use_ = last_frames_ == size_
-                    ? full_use_
-                    : chunk_use(make_schedule(strategy, last_.chain, last_.input, budget), last_);
+    const auto &full = uses_.use(size_, strategy, budget),
+               &last = uses_.use(last_frames_, strategy, budget);
+    if (!full || !last) return false;
+    full_use_ = *full, last_use_ = *last;
     return true;
   }
 
@@ -127,9 +114,9 @@ class Chunks {
   }
 
  private:
+  ChunkUses& uses_;
   std::int64_t size_, count_, last_frames_;
-  ChunkCost full_, last_;
-  std::uint64_t outside_, feature_bytes_, head_;
+  std::uint64_t feature_bytes_, outside_, head_;
   ChunkUse full_use_, last_use_;
 };
 
@@ -145,6 +132,22 @@ std::vector<std::int64_t> sizes(const StepTask& task) {
 }
 
 }  // namespace
+
+const ChunkCost& ChunkUses::cost(std::int64_t frames) {
+  const auto known = costs_.find(frames);
+  return known != costs_.end() ? known->second : costs_[frames] = find_cost_(frames);
+}
+
+const std::optional<ChunkUse>& ChunkUses::use(std::int64_t frames, Strategy strategy,
+                                              std::uint64_t budget) {
+  const auto [place, is_new] = uses_.try_emplace({frames, strategy, budget});
+  if (is_new) {
+    const ChunkCost& its = cost(frames);
+    const Schedule schedule = make_schedule(strategy, its.chain, its.input, budget);
+    if (!schedule.empty()) place->second = chunk_use(schedule, its);
+  }
+  return place->second;
+}
 
 std::string to_string(const Way& way) {
   std::string text = word_for(kStrategies, way.strategy);
@@ -187,7 +190,7 @@ std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t bud
         Way way{each, size, 0, each == Strategy::kOptimal ? budget_of_chunk : 0};
         if (!chunks.follow(each, way.budget)) {
           if (!strategy) continue;
-          way.budget = least_memory(chunks.full().chain, chunks.full().input);
+          way.budget = chunks.least_budget();
           chunks.follow(each, way.budget);
         }
         way.kept = chunks.most_kept(most);

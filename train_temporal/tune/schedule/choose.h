@@ -2,10 +2,15 @@
 // of them keep what from the first pass to the second, and what runs again.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "train_temporal/tune/schedule/schedule.h"
@@ -33,14 +38,42 @@ struct ChunkCost {
   std::uint64_t input = 0;  // bytes of what enters it, where it is made for the chunk
 };
 
+// A chunk that follows a schedule.
+struct ChunkUse {
+  std::uint64_t kept = 0;           // what stays between the passes of a chunk that is kept
+  std::uint64_t first_peak = 0;     // of such a one in the first pass,
+  std::uint64_t second_peak = 0;    // and in the second
+  std::uint64_t without_graph = 0;  // the first pass's peak of one that is not kept
+  double forward = 0, seconds = 0;  // of a pass without a graph; of the schedule
+
+  std::uint64_t peak() const { return std::max(first_peak, second_peak); }
+};
+
+// What chunks of so many frames take. It is found once.
+class ChunkUses {
+ public:
+  using Cost = std::function<ChunkCost(std::int64_t frames)>;
+  explicit ChunkUses(Cost cost) : find_cost_(std::move(cost)) {}
+
+  const ChunkCost& cost(std::int64_t frames);
+  // Nothing where the budget of an optimal schedule is too small.
+  const std::optional<ChunkUse>& use(std::int64_t frames, Strategy strategy, std::uint64_t budget);
+
+ private:
+  Cost find_cost_;
+  std::map<std::int64_t, ChunkCost> costs_;
+  std::map<std::tuple<std::int64_t, Strategy, std::uint64_t>, std::optional<ChunkUse>> uses_;
+};
+
 struct StepTask {
   std::int64_t frames = 0;
-  std::uint64_t feature_bytes = 0;  // of one frame
-  std::uint64_t fixed =
-      0;  // what is there from the start to the end, such as the inputs of all chunks
-  std::uint64_t head = 0;       // what the head takes, beside features and their gradient
-  std::int64_t most_chunk = 0;  // frames at a time at most; 0: any
-  std::function<ChunkCost(std::int64_t frames)> cost;
+  std::uint64_t feature_bytes = 0;    // of one frame
+  std::uint64_t fixed = 0;            // likewise: what is there all the time, such as its input
+  std::uint64_t head = 0;             // what the head takes, beside features and their gradient
+  std::int64_t most_chunk = 0;        // frames at a time at most; 0: any
+  std::shared_ptr<ChunkUses> chunks;  // also of steps of other numbers of frames
+
+  std::uint64_t fixed_bytes() const { return static_cast<std::uint64_t>(frames) * fixed; }
 };
 
 struct ConsideredWay {

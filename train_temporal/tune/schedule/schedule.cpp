@@ -98,6 +98,12 @@ Schedule straight_schedule(Keep keep, std::size_t steps) {
   return schedule;
 }
 
+bool whole_is_fastest(const StepCost& step) {
+  return std::ranges::all_of(step.graphs, [&](const GraphCost& graph) {
+    return graph.backward >= step.graph(Keep::kWhole).backward;
+  });
+}
+
 }  // namespace
 
 std::vector<Moment> memory_over_time(const Schedule& schedule, std::span<const StepCost> chain,
@@ -128,13 +134,17 @@ Schedule make_schedule(Strategy strategy, std::span<const StepCost> chain,
   const Schedule whole = straight_schedule(Keep::kWhole, chain.size());
   const Schedule cheap = straight_schedule(Keep::kCheap, chain.size());
   if (strategy != Strategy::kOptimal) return strategy == Strategy::kNone ? whole : cheap;
+  const auto use = [&](const Schedule& each) { return simulate(each, chain, input_bytes); };
+  if (std::ranges::all_of(chain, whole_is_fastest) && use(whole).peak <= budget) return whole;
   Schedule best = optimal_schedule(chain, input_bytes, budget);
   if (best.empty()) return best;
+  double seconds = use(best).seconds;
   // Rounding may have hidden one of these from the search.
   for (const Schedule& other : {cheap, whole}) {
-    const Use use = simulate(other, chain, input_bytes);
-    if (use.peak <= budget && use.seconds < simulate(best, chain, input_bytes).seconds)
-      best = other;
+    const Use its = use(other);
+    if (its.peak > budget || its.seconds >= seconds) continue;
+    best = other;
+    seconds = its.seconds;
   }
   return best;
 }

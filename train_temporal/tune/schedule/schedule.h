@@ -32,6 +32,8 @@ struct GraphCost {
   std::uint64_t backward_extra =
       0;                // beyond input, output, saved and both gradients, on its way back
   double backward = 0;  // seconds, or any unit; with what is computed again
+
+  bool operator==(const GraphCost&) const = default;
 };
 
 // Bytes as an allocator counts them, of one chunk of frames. An output and its gradient are equally
@@ -44,6 +46,7 @@ struct StepCost {
 
   const GraphCost& graph(Keep keep) const { return graphs[static_cast<std::size_t>(keep)]; }
   GraphCost& graph(Keep keep) { return graphs[static_cast<std::size_t>(keep)]; }
+  bool operator==(const StepCost&) const = default;
 };
 
 // The operations of Beaumont et al. (arXiv:1911.13214, table 1): F∅, Fck, Fall and B.
