@@ -145,8 +145,9 @@ class Part {
   temporal::ModelConfig config_;
   temporal::StepValues temporal_;
   std::uint64_t parameters_;  // of the temporal model
-  ParameterCount vit_;        // nothing where features are cached,
-  tune::StepTask task_;       // likewise
+  // Empty where features are cached.
+  ParameterCount vit_;
+  tune::StepTask task_;
 };
 
 // The way of a row, of so many exams in place of the query's.

@@ -95,7 +95,7 @@ inline constexpr std::uint64_t kGiB = 1ull << 30;
 // 0: not one.
 using MostExams = std::array<std::int64_t, std::size(kCards)>;
 inline constexpr std::int64_t kMostExams = 1000000;
-// The ways of these rows.
+// For each row, by its way.
 std::vector<MostExams> most_exams(const Query& query, const std::vector<Row>& rows);
 
 // A change, and the fastest row that fits with it.

@@ -45,7 +45,7 @@ void add_questions(Rows& rows, Questions& questions) {
   rows.number("at-sensitivity", questions.at_sensitivity, share(),
               "binary: the specificity at this sensitivity");
   rows.number("level", questions.level, between(90, 99),
-              "of all intervals, in percent (default: 95); the verdict claims differences at 99");
+              "of the figures' intervals, in percent (default: 95); claims of the verdict take 99");
   rows.names("subgroups", questions.subgroups,
              "all figures for each value of these columns of the cache or of --labels, too");
   rows.names("characteristics", questions.characteristics,

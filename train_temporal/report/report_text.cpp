@@ -20,6 +20,10 @@ std::string with_interval(const Estimate& estimate, const std::string& sign) {
   return text + " [" + figure_text(estimate.low) + ", " + figure_text(estimate.high) + "]";
 }
 
+std::size_t repeats_of(const ModelResult& model) {
+  return model.folds.back().repeat - model.folds.front().repeat + 1;
+}
+
 }  // namespace
 
 std::string figure_text(const MetricValue& figure) {
@@ -94,10 +98,6 @@ std::string rows_name(const TargetReport& report) {
   const std::string& of = report.questions.aggregate;
   if (of.empty()) return labels_name(report);
   return of == "patient" ? "patients" : concat("exams averaged by ", of);
-}
-
-static std::size_t repeats_of(const ModelResult& model) {
-  return model.folds.back().repeat - model.folds.front().repeat + 1;
 }
 
 std::string folds_text(const ModelResult& model) {

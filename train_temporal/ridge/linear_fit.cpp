@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/math/tools/minima.hpp>
 #include <cmath>
+#include <limits>
 
 #include "common/torch/precision.h"
 #include "train_temporal/ridge/discriminants.h"
@@ -33,36 +34,19 @@ double loss_at(const RowLabels& labels, const std::vector<double>& z) {
   return loss_of(labels, z, unused);
 }
 
-// `coefficients`: fit_without_folds() with the penalty.
-LinearFit ridge_fit(const PrincipalAxes& x, const RowLabels& labels, const RowFolds& folds,
-                    double penalty, const torch::Tensor& coefficients) {
-  const std::vector<double> z = doubles(x.rows.mm(coefficients));  // [n, K · C]
-  LinearFit fit{penalty};
-  for (std::size_t row = 0; row < folds.of_row.size(); ++row) {
-    const std::size_t from = (row * folds.count + folds.of_row[row]) * labels.outputs;
-    fit.held_out.insert(fit.held_out.end(), &z[from], &z[from] + labels.outputs);
-  }
-  fit.loss = loss_at(labels, fit.held_out);
-  return fit;
-}
-
 LinearFit choose_ridge(const PrincipalAxes& x, const RowLabels& labels, const RowFolds& folds) {
   torch::Tensor coefficients;
   return best_on_path(x.features(), [&](double penalty) {
     coefficients = fit_without_folds(x, labels, folds, penalty, coefficients);
-    return ridge_fit(x, labels, folds, penalty, coefficients);
+    const std::vector<double> z = doubles(x.rows.mm(coefficients));  // [n, K · C]
+    LinearFit fit{penalty};
+    for (std::size_t row = 0; row < folds.of_row.size(); ++row) {
+      const std::size_t from = (row * folds.count + folds.of_row[row]) * labels.outputs;
+      fit.held_out.insert(fit.held_out.end(), &z[from], &z[from] + labels.outputs);
+    }
+    fit.loss = loss_at(labels, fit.held_out);
+    return fit;
   });
-}
-
-double loss_of_constants(const PrincipalAxes& x, const RowLabels& labels, const RowFolds& folds) {
-  const PrincipalAxes none{x.rows.narrow(1, x.axes.size(1), 1), x.axes.narrow(1, 0, 0),
-                           x.variance.narrow(0, 0, 0)};
-  return ridge_fit(none, labels, folds, 0, fit_without_folds(none, labels, folds, 0, {})).loss;
-}
-
-double log_likelihood(const RowLabels& labels, double loss) {
-  if (labels.loss != RowLabels::Loss::kSquares) return -loss;
-  return -static_cast<double>(labels.rows()) / 2 * std::log(loss);
 }
 
 torch::Tensor places(const std::vector<std::size_t>& rows) {
@@ -103,7 +87,7 @@ LinearFit with_best_multiple(const RowLabels& labels, double penalty, const torc
     return doubles(d * std::exp(log_multiple) + log_shares);
   };
   const auto [log_multiple, loss] = boost::math::tools::brent_find_minima(
-      [&](double each) { return loss_at(labels, predictions(each)); }, kLeast, kMost, kBits);
+      [&](double at) { return loss_at(labels, predictions(at)); }, kLeast, kMost, kBits);
   return {penalty, std::exp(log_multiple), loss, predictions(log_multiple)};
 }
 
@@ -116,8 +100,8 @@ LinearFit choose_discriminants(const PrincipalAxes& x, const RowLabels& labels,
   for (const HeldOutFold& part : parts)
     log_shares.index_copy_(0, part.rows,
                            part.fit.log_shares().expand({part.rows.size(0), -1}).contiguous());
-  const double variance = x.features() / static_cast<double>(x.axes.size(0));  // of a feature
-  return best_on_path(variance, [&](double penalty) {
+  const auto features = static_cast<double>(std::max<std::int64_t>(x.axes.size(0), 1));
+  return best_on_path(x.features() / features, [&](double penalty) {
     for (const HeldOutFold& part : parts)
       d.index_copy_(0, part.rows, part.x.mm(part.fit.coefficients(penalty)));
     return with_best_multiple(labels, penalty, d, log_shares);
@@ -127,11 +111,14 @@ LinearFit choose_discriminants(const PrincipalAxes& x, const RowLabels& labels,
 }  // namespace
 
 LinearFit choose_fit(const PrincipalAxes& x, const RowLabels& labels, const RowFolds& folds) {
-  LinearFit fit =
-      labels.of_classes() ? choose_discriminants(x, labels, folds) : choose_ridge(x, labels, folds);
-  fit.gain = log_likelihood(labels, fit.loss) -
-             log_likelihood(labels, loss_of_constants(x, labels, folds));
-  return fit;
+  return labels.of_classes() ? choose_discriminants(x, labels, folds)
+                             : choose_ridge(x, labels, folds);
+}
+
+double log_likelihood(const RowLabels& labels, double loss) {
+  if (labels.loss != RowLabels::Loss::kSquares) return -loss;
+  const double least = std::numeric_limits<double>::min();  // where all are predicted exactly
+  return -static_cast<double>(labels.rows()) / 2 * std::log(std::max(loss, least));
 }
 
 torch::Tensor fit_chosen(const PrincipalAxes& x, const RowLabels& labels, const LinearFit& fit) {

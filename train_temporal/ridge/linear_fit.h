@@ -14,11 +14,12 @@ struct LinearFit {
   double multiple = 1;  // of discriminants, which without it are too sure of few rows
   double loss = std::numeric_limits<double>::infinity();  // of all rows, each without its fold
   std::vector<double> held_out = {};                      // [n, C] these predictions
-  // How much likelier they make the labels than a constant does that is fitted to the same rows: a
-  // difference of logarithms. Squares have the variance that suits them.
-  double gain = -std::numeric_limits<double>::infinity();
 };
 LinearFit choose_fit(const PrincipalAxes& x, const RowLabels& labels, const RowFolds& folds);
+
+// The log-likelihood of labels by predictions that have this loss, but for a constant. Squares have
+// the variance that suits them best.
+double log_likelihood(const RowLabels& labels, double loss);
 
 // The coefficients [r + 1, C], of the axes and then the constant, from all rows.
 torch::Tensor fit_chosen(const PrincipalAxes& x, const RowLabels& labels, const LinearFit& fit);

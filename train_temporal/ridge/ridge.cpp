@@ -86,6 +86,11 @@ PrincipalAxes principal_axes(const torch::Tensor& x) {
   return {torch::cat({x.mm(axes), ones}, 1).contiguous(), axes.contiguous(), variance.contiguous()};
 }
 
+PrincipalAxes no_axes(std::int64_t rows) {
+  const torch::Tensor none = torch::empty({0}, torch::kFloat64);
+  return {torch::ones({rows, 1}, torch::kFloat64), none.view({0, 0}), none};
+}
+
 torch::Tensor fit_ridge(const PrincipalAxes& x, const RowLabels& labels, double penalty,
                         double tolerance, const torch::Tensor& start) {
   const auto loss = [&](std::span<const double> z, std::span<double> gradient) {

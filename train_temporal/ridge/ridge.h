@@ -26,6 +26,7 @@ struct PrincipalAxes {
 // x: [n, p] float64, columns of mean 0. std::invalid_argument where a value is not finite: no row
 // is left out in silence.
 PrincipalAxes principal_axes(const torch::Tensor& x);
+PrincipalAxes no_axes(std::int64_t rows);  // of rows without features
 
 // The best coefficients [r + 1, C], of the axes and then b. `start`: where to begin, undefined: 0.
 // `tolerance`: of the sum to be minimised, relative.

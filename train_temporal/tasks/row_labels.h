@@ -1,4 +1,4 @@
-// A penalised regression is fitted to these: the labels of rows, and the loss of their outputs.
+// A linear model is fitted to these: the labels of rows, and the loss of their outputs.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct RowLabels {
     return loss == Loss::kLogistic || loss == Loss::kSquares ? outputs : 1;
   }
   std::size_t rows() const { return value.size() / width(); }
-  bool of_classes() const {  // each row is of one class, which `value` numbers
+  bool of_classes() const {  // each row is of one class, which `value` numbers: discriminants fit
     return loss == Loss::kSoftmax || (loss == Loss::kLogistic && outputs == 1 && offset.empty());
   }
   RowLabels at(const std::vector<std::size_t>& rows) const;

@@ -134,7 +134,7 @@ void write_record(const std::filesystem::path& path, const FitRecord& record) {
   json["best_epoch"] = record.best_epoch;
   json["diverged"] = record.diverged;
   json["pieces"] = Json::array({record.micro_batches.training, record.micro_batches.evaluation});
-  if (record.lead) json["lead"] = *record.lead;
+  if (!record.families.empty()) json["lead"] = record.lead ? Json(*record.lead) : Json();
   json["history"] = history_json(record.history);
   write_sealed_safetensors(path, tensors, {{"state", json.dump()}});
 }
@@ -147,13 +147,14 @@ FitRecord read_record(const std::filesystem::path& path) {
     record.diverged = json.at("diverged").get<bool>();
     record.micro_batches = micro_batches_from_json(json.at("pieces"));
     record.history = history_from_json(json.at("history"));
-    if (json.contains("lead")) record.lead = json["lead"].get<double>();
     record.validation_logits = doubles(tensors.at("validation_logits"));
     record.test_logits = doubles(tensors.at("test_logits"));
     if (tensors.contains("train_logits")) record.train_logits = doubles(tensors.at("train_logits"));
     record.weights = with_prefix(tensors, kWeightPrefix);
     record.tuned = with_prefix(tensors, kTunedPrefix);
-    if (record.weights.contains("family")) record.families = doubles(record.weights["family"]);
+    if (!record.weights.contains("family")) return record;
+    record.families = doubles(record.weights["family"]);
+    if (const Json& lead = json.at("lead"); !lead.is_null()) record.lead = lead.get<double>();
     return record;
   });
 }

@@ -123,8 +123,8 @@ struct FitRecord {
   std::vector<double> validation_logits, test_logits;
   std::vector<double> train_logits;  // of Cox's targets alone: of these comes the baseline
   std::vector<double> families;      // of the model summary: its tensor of that name, [C]
-  // Of a summary that found something: how far below its validation loss that of a model must lie
-  // whose place it would take.
+  // Set for a summary that found something: the model whose place it would take stays only if its
+  // validation loss is lower by more than this.
   std::optional<double> lead;
 };
 

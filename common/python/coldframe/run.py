@@ -68,7 +68,7 @@ class Run:
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
-        """One row for each target, model and metric: value with its 95 % interval low … high, over folds and pooled.
+        """One row for each target, model and metric: value with its interval low … high, over folds and pooled.
 
         Columns: target, model, metric, value, low, high, pooled, pooled_low, pooled_high. `value` is what the run
         reports: the mean over folds where there are several, else the pooled figure.

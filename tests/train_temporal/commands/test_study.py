@@ -221,8 +221,9 @@ def test_groups_that_share_patients_have_no_interval_of_their_difference(made, t
 def test_a_finished_run_says_who_answers_other_questions(made, tmp_path):
     words = ["train", "--cache", made[0], "--target", "label", "--out", made[1], "--resume", "--subgroups", "sex,site",
              *quick("--folds", 3, "--epochs", 6, "--compare", "mean")]
-    done = coldframe(*words)
-    assert done.returncode == 0 and "nothing to resume" in done.stderr, done.stderr
+    for more in ([], ["--level", 95]):
+        done = coldframe(*words, *more)
+        assert done.returncode == 0 and "nothing to resume" in done.stderr, done.stderr
     for more, said in [(["--prevalence", 0.3], "does not answer 'prevalence'"), (["--characteristics", "age"], "'characteristics'"),
                        (["--level", 99], "does not answer 'level'"), (["--level", 80], "90 to 99"),
                        (["--figures"], "finished without --figures"), (["--threshold", 0.4], "started otherwise")]:

@@ -54,13 +54,15 @@ Json fit_case(const Json& json) {
   for (std::int64_t k = 0; k < static_cast<std::int64_t>(folds.count); ++k)
     result["without"].push_back(coefficients(x, all.narrow(1, k * width, width)));
   const LinearFit chosen = choose_fit(x, labels, folds);
+  const LinearFit constants = choose_fit(no_axes(x.rows.size(0)), labels, folds);
   result["chosen"] = coefficients(x, fit_chosen(x, labels, chosen));
-  result["chosen"].update({{"penalty", chosen.penalty},
-                           {"multiple", chosen.multiple},
-                           {"gain", chosen.gain},
-                           {"loss", chosen.loss},
-                           {"held_out", chosen.held_out},
-                           {"features", x.features()}});
+  result["chosen"].update(
+      {{"penalty", chosen.penalty},
+       {"multiple", chosen.multiple},
+       {"gain", log_likelihood(labels, chosen.loss) - log_likelihood(labels, constants.loss)},
+       {"loss", chosen.loss},
+       {"held_out", chosen.held_out},
+       {"features", x.features()}});
   return result;
 }
 

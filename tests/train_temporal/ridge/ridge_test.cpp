@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "train_temporal/ridge/discriminants.h"
+#include "train_temporal/ridge/linear_fit.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -45,6 +46,36 @@ TEST(Discriminants, AClassWithoutARowCountsAsHalfARow) {
   EXPECT_TRUE(fit.coefficients(0.1).isfinite().all().item<bool>());
   EXPECT_DOUBLE_EQ(fit.log_shares()[2].item<double>(), std::log(0.5 / 8));
   EXPECT_DOUBLE_EQ(fit.log_shares()[0].item<double>(), std::log(0.5));
+}
+
+RowFolds in_turn(std::size_t rows, std::size_t count) {
+  RowFolds folds{{}, count};
+  for (std::size_t row = 0; row < rows; ++row) folds.of_row.push_back(row % count);
+  return folds;
+}
+
+double gain(const torch::Tensor& x, const RowLabels& labels, const RowFolds& folds) {
+  const LinearFit found = choose_fit(principal_axes(x), labels, folds);
+  EXPECT_EQ(found.held_out.size(), labels.rows() * labels.outputs);
+  EXPECT_TRUE(fit_chosen(principal_axes(x), labels, found).isfinite().all().item<bool>());
+  return log_likelihood(labels, found.loss) -
+         log_likelihood(labels, choose_fit(no_axes(x.size(0)), labels, folds).loss);
+}
+
+// Noise tells nothing of a class that one part alone has, nor of numbers that are all the same.
+TEST(LinearFit, OddLabelsAndRowsGainNothing) {
+  torch::manual_seed(3);
+  const torch::Tensor x = torch::randn({40, 4}, torch::kFloat64);
+  RowLabels rare{RowLabels::Loss::kLogistic, 1, std::vector<double>(40, 0.0)};
+  rare.value[0] = rare.value[5] = 1;
+  EXPECT_LT(gain(x - x.mean(0), rare, in_turn(40, 5)), 1);
+  const RowLabels same{RowLabels::Loss::kSquares, 1, std::vector<double>(40, 0.0)};
+  EXPECT_EQ(gain(x - x.mean(0), same, in_turn(40, 5)), 0);
+  const RowLabels one_class{RowLabels::Loss::kLogistic, 1, std::vector<double>(40, 1.0)};
+  EXPECT_LT(gain(x - x.mean(0), one_class, in_turn(40, 5)), 0.1);
+  EXPECT_LT(gain(x - x.mean(0), rare, in_turn(40, 1)), 0.1);  // nothing is left to fit
+  rare.value[2] = rare.value[13] = 1;
+  EXPECT_NEAR(gain(torch::zeros({40, 4}, torch::kFloat64), rare, in_turn(40, 5)), 0, 1e-9);
 }
 
 }  // namespace

@@ -23,6 +23,15 @@ TEST(BestFit, ASummaryGivesWayToAModelThatIsClearlyBetter) {
   EXPECT_EQ(best(0.62, 0.60, 0.1), 1u);
 }
 
+TEST(BestFit, AFigureThatIsWatchedDecides) {
+  std::vector fits{fit_of(kItself, 0.6), fit_of(kSummaryModel, 0.6, 0.1)};
+  fits[0].record.history[0].figure = 0.8;
+  fits[1].record.history[0].figure = 0.7;
+  EXPECT_EQ(best_of(fits), 0u);
+  fits[1].record.history[0].figure = 0.9;
+  EXPECT_EQ(best_of(fits), 1u);
+}
+
 TEST(BestFit, ASummaryThatFoundNothingIsNoChoice) {
   EXPECT_EQ(best(0.62, 0.60, {}), 0u);
 }

@@ -1,4 +1,4 @@
-// 95 % intervals by patient, and paired differences between two models on the same patients.
+// Intervals by patient, and paired differences between two models on the same patients.
 //
 // How much a figure owes to chance among patients is told by leaving out each of them in turn (the
 // jackknife; of rank statistics it is the variance of DeLong et al. 1988, and of Obuchowski 1997

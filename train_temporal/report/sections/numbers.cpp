@@ -25,8 +25,8 @@ std::string scatter_chart(const TargetReport& report) {
   return html::line_chart(chart);
 }
 
-// Bland and Altman 1986: over the mean of both, since over the true number alone errors that do not
-// depend on it seem to.
+// Bland and Altman 1986 draw over the mean of both. Over the true number alone, errors seem to
+// depend on it where they do not.
 std::string agreement_chart(const TargetReport& report) {
   const ScoredExams all = pooled_exams(report.models.front());
   html::Series points{.name = "predictions", .points = true};
@@ -42,7 +42,9 @@ std::string agreement_chart(const TargetReport& report) {
   if (n < 2) return {};
   for (const double one : points.y) squares += (one - sum / n) * (one - sum / n);
   const double reach = 1.96 * std::sqrt(squares / (n - 1));
-  html::Chart chart{"Agreement of predicted and true numbers", "mean of both", "predicted − true"};
+  html::Chart chart{concat("Held-out ", rows_name(report), ": agreement of predicted and true '",
+                           report.target, "'"),
+                    "mean of both", "predicted − true"};
   chart.series = {points};
   const auto [least, most] = std::ranges::minmax(points.x);
   for (const auto& [name, y] : {std::pair("mean difference ", sum / n),
@@ -52,6 +54,15 @@ std::string agreement_chart(const TargetReport& report) {
         {.name = name + fixed(y, 3), .x = {least, most}, .y = {y, y}, .dashed = true});
   chart.large = true;
   return html::line_chart(chart);
+}
+
+std::string agreement(const TargetReport& report) {
+  const std::string chart = agreement_chart(report);
+  if (chart.empty()) return {};
+  return chart + html::paragraph(concat(
+                     "The outer lines are the mean difference ± 1.96 standard deviations: if "
+                     "differences are normal, about 95 of 100 lie between them. All ",
+                     rows_name(report), " count alike, also several of one patient."));
 }
 
 bool is_of_numbers(const TargetReport& report) {
@@ -67,7 +78,7 @@ std::span<const Section> number_sections() {
                                            .drawings = {{{"predictions", scatter_chart}}}},
                                           {.heading = "Agreement",
                                            .applies = is_of_numbers,
-                                           .body = agreement_chart,
+                                           .body = agreement,
                                            .drawings = {{{"agreement", agreement_chart}}}}};
   return kSections;
 }

@@ -72,7 +72,9 @@ std::string subgroup_section(const TargetReport& report, const SubgroupColumn& c
   return body + html::paragraph(concat(
                     "Figures of ", report.models.front().name,
                     ", with intervals by patient. Differences are between patients, not paired: "
-                    "where nothing differs, 1 in 20 of their intervals excludes 0 all the same. "
+                    "where nothing differs, ",
+                    fixed(100 * (1 - report.bootstrap.level), 0),
+                    " in 100 of their intervals exclude 0 all the same. "
                     "Groups that share patients have no interval of their difference."));
 }
 

@@ -38,8 +38,8 @@ std::string found_text(const ModelResult& model) {
 std::string taken_text(const ModelResult& model) {
   if (model.families.empty() || model.name == "summary") return "";
   return concat("A summary of the frames took the place of ", model.name,
-                " in fits where that was not clearly better on the validation part (", kNoFamily,
-                ": in the others): ", families_text(model), ".");
+                ", which was not clearly better on the validation part (", kNoFamily,
+                ": fits where it was): ", families_text(model), ".");
 }
 
 std::string families_table(const TargetReport& report) {

@@ -196,6 +196,7 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   if (options.maps.empty()) rows.refuse({"weights"}, "is for --maps");
   if (!options.bundle.empty()) rows.refuse({"weights"}, "is for --run: a bundle has its own");
   options.maps = without_trailing_slash(options.maps);
+  // With --watch it is a folder that goes on.
   out.written_to(options.watch.empty() ? nullptr : judges_itself);
   rows.check_files(cache_inputs(options.data), options.overwrite);
   return true;

@@ -47,8 +47,9 @@ struct ValueRow : OptionRow {
   ValueRow& in(const std::string& path) { return key = path, *this; }
   ValueRow& most_used() { return used_most = true, *this; }
   ValueRow& local() { return set.is_local = true, *this; }
-  // It names what is read, or what is written; see NamedOutput.
+  // It names what is read. Such an option is local.
   ValueRow& input() { return is_input = true, local(); }
+  // It names what is written; `may_stand` as NamedOutput has it.
   ValueRow& written_to(bool (*may_stand)(const std::filesystem::path&) = nullptr) {
     return output = {concat("--", name), {}, may_stand}, *this;
   }

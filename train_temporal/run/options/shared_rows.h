@@ -8,6 +8,7 @@ namespace coldframe::temporal {
 
 void add_data(OptionRows& rows, TargetOptions& data);
 void add_cache(OptionRows& rows, TargetOptions& data);
+// The caches that --cache names, which no output may replace.
 std::vector<NamedInput> cache_inputs(const TargetOptions& data);
 // --horizons, of times to an event.
 void add_horizons(OptionRows& rows, TargetOptions& data);

@@ -15,7 +15,7 @@ namespace {
 const CommandHelp kTrainHelp{
     "coldframe train --cache CACHE --target COLUMN --out RUN [options]",
     "Trains a GRU on cached features, patient by patient held out, and writes a run folder: "
-    "metrics with 95 % intervals, predictions, weights and report.html.",
+    "metrics with intervals, predictions, weights and report.html.",
     "coldframe train --cache exams.cache --target label --folds 5 --seeds 3 --compare "
     "--out runs/label"};
 

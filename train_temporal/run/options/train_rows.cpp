@@ -181,7 +181,7 @@ void add_kind(OptionRows& rows, ModelChoice& choice) {
   rows.text("inputs", choice.inputs, "KIND",
             "what a model sees of a frame: level (its features), change (their differences from "
             "the first frame and from the frame before), both, or auto (level, or a `summary` of "
-            "the frames in place of the model, unless that does clearly better on the fold's "
+            "the frames in place of the model, unless the model does clearly better on the fold's "
             "validation part)")
       .only(input_words())
       // Differences lose what lies in the level, so that half of the settings do without.

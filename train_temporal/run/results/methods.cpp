@@ -108,19 +108,28 @@ std::string features_paragraph(const Json& config) {
   return text + concat(" Stored: ", settings(recipe.at("storage")), ".\n");
 }
 
+// The fits of the main model, and how many of them are summaries.
+struct Taken {
+  std::size_t fits = 0, summaries = 0;
+};
+Taken taken_by_summaries(const Json& result) {
+  const Json models = result.value("models", Json::array());
+  Taken taken;
+  if (models.empty() || !models[0].contains("families")) return taken;
+  for (const Json& fold : models[0]["families"])
+    for (const Json& family : fold) ++taken.fits, taken.summaries += family != kNoFamily;
+  return taken;
+}
+
 // What the fits of the main model chose where a summary may take its place.
 std::string choice_sentence(const Json& config, const Json& result) {
-  const Json models = result.value("models", Json::array());
-  if (config.value("inputs", "") != "auto" || models.empty() || !models[0].contains("families"))
-    return "";
-  std::size_t all = 0, taken = 0;
-  for (const Json& fold : models[0]["families"])
-    for (const Json& family : fold) ++all, taken += family != kNoFamily;
+  const Taken taken = taken_by_summaries(result);
+  if (config.value("inputs", "") != "auto" || taken.fits == 0) return "";
   return concat(
       " A ridge-penalised linear model on one summary of the frames over time, its kind "
       "and penalty chosen by cross-validation of the training and validation parts, took "
       "the place of the model in ",
-      taken, " of ", plural(all, "fit"),
+      taken.summaries, " of ", plural(taken.fits, "fit"),
       ", where it had found something and the model was not clearly better on the validation "
       "part.");
 }
@@ -165,7 +174,9 @@ std::string statistics_paragraph(const Json& config, const Json& result) {
   const auto chose = [&](const char* what) {
     return !folds.empty() && folds.front().contains(what) && folds.front()[what].is_number();
   };
-  if (chose("temperature"))
+  const Taken taken = taken_by_summaries(result);
+  const bool has_other_fits = taken.fits == 0 || taken.summaries < taken.fits;
+  if (chose("temperature") && has_other_fits)
     text += "Probabilities were calibrated on the validation part (Guo et al., 2017). ";
   if (chose("threshold")) text += "The threshold of decisions was chosen there, too. ";
   text += concat("Intervals are of ", exact(100 * interval.at("level").get<double>()),

@@ -1,4 +1,4 @@
-// The rows of a penalised regression: standardised summaries of exams and, behind them, covariates.
+// The rows of a linear model: standardised summaries of exams and, behind them, covariates.
 #pragma once
 
 #include "common/torch/tensor.h"

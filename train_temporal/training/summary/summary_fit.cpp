@@ -44,7 +44,7 @@ std::vector<double> as_outputs(const Target& target, const RowLabels& labels,
 struct Choice {
   Family family = Family::kAverage;
   LinearFit fit = {};
-  // Its gain, and what was believed before: above 0 it is likelier than constants.
+  // The log odds against constants: a difference of log-likelihoods, and prior_belief().
   double belief = -std::numeric_limits<double>::infinity();
 };
 
@@ -54,8 +54,8 @@ double prior_belief(Family family, std::size_t families) {
   return family == Family::kAverage ? 0 : -std::log(static_cast<double>(families - 1));
 }
 
-// In its place a model must be likelier than a summary that found something by odds of e², 7 to 1:
-// validation parts are small.
+// A model keeps its place against a summary that found something only if it is likelier by so many
+// nats, 7 to 1: validation parts are small.
 constexpr double kLead = 2;
 
 class SummaryFit {
@@ -72,6 +72,7 @@ class SummaryFit {
     std::ranges::merge(task.split.train, task.split.validation, std::back_inserter(exams_));
     for (std::size_t i = 0; i < exams_.size(); ++i) row_of_[exams_[i]] = i;
     held_out_.assign(exams_.size() * width(), 0.0);
+    is_squares_.assign(task.targets.size(), false);
     decide_on_times();
     summarise_exams();
     divide();
@@ -174,12 +175,17 @@ class SummaryFit {
         own.kind().add_row(labels.back(), readout, own.at(exam, 0));
     }
     std::vector<Choice> best(targets.size());
+    std::vector<double> by_constants;
+    const PrincipalAxes none = no_axes(std::ssize(rows));
+    for (const RowLabels& own : labels)
+      by_constants.push_back(log_likelihood(own, choose_fit(none, own, parts).loss));
     for (std::size_t f = 0; f < tables_.size(); ++f) {
       const auto family = static_cast<Family>(f);
       const PrincipalAxes axes = principal_axes(design(rows, family).x);
       for (std::size_t i = 0; i < targets.size(); ++i) {
         LinearFit found = choose_fit(axes, labels[i], parts);
-        const double belief = found.gain + prior_belief(family, tables_.size());
+        const double belief = log_likelihood(labels[i], found.loss) - by_constants[i] +
+                              prior_belief(family, tables_.size());
         if (belief > best[i].belief) best[i] = {family, std::move(found), belief};
       }
     }
@@ -189,7 +195,7 @@ class SummaryFit {
   void fit(std::size_t target, const std::vector<std::size_t>& rows, const RowLabels& labels,
            const Choice& choice) {
     belief_ += choice.belief;
-    squares_ += labels.loss == RowLabels::Loss::kSquares;
+    is_squares_[target] = labels.loss == RowLabels::Loss::kSquares;
     const Labels& own = task_.targets[target];
     const std::size_t first = task_.targets.first_output(target);
     const SummaryDesign x = design(rows, choice.family);
@@ -240,21 +246,26 @@ class SummaryFit {
     take_unlabeled(result.validation_logits);
     result.test_logits = predict(task_.split.test);
     auto of_train = predict(task_.split.train);
-    result.history.push_back(
-        {objective_.of(of_train, task_.split.train).mean(),
-         objective_.of(result.validation_logits, task_.split.validation).mean(), 0,
-         figure_of(result.validation_logits)});
+    const LossSum validation = objective_.of(result.validation_logits, task_.split.validation);
+    result.history.push_back({objective_.of(of_train, task_.split.train).mean(), validation.mean(),
+                              0, figure_of(result.validation_logits)});
     if (objective_.couples()) result.train_logits = std::move(of_train);
-    if (belief_ > 0) result.lead = lead(result.history.back().validation);
+    if (belief_ > 0) result.lead = lead(validation);
     return result;
   }
 
-  // kLead as a difference of validation losses, which are means over exams and targets. A loss of
-  // squares L says n log(L) / 2 of n exams, which has the slope n / 2L.
-  double lead(double loss) const {
-    const auto targets = static_cast<double>(task_.targets.size());
-    const double unit = std::lerp(1.0, 2 * loss, static_cast<double>(squares_) / targets);
-    return kLead * unit / (targets * static_cast<double>(task_.split.validation.size()));
+  // kLead as a difference of mean losses: over exams (of Cox's events), then over targets. A mean
+  // square L of n exams is n log(L) / 2 nats.
+  double lead(const LossSum& validation) const {
+    double sum = 0;
+    for (std::size_t t = 0; t < validation.targets.size(); ++t) {
+      const auto& [loss, weight] = validation.targets[t];
+      if (weight <= 0) continue;
+      sum += is_squares_[t] ? -std::expm1(-2 * kLead / weight) * loss / weight : kLead / weight;
+    }
+    const auto targets =
+        static_cast<double>(std::max<std::size_t>(validation.labeled_targets(), 1));
+    return sum / (targets * targets);
   }
 
   // What early stopping would watch, by which a fold chooses between models.
@@ -301,7 +312,7 @@ class SummaryFit {
   RowFolds parts_;
   std::vector<double> held_out_;  // [n, C] predictions without the exam's part
   double belief_ = 0;             // Choice::belief of all targets
-  std::size_t squares_ = 0;       // targets whose loss is of squares
+  std::vector<bool> is_squares_;  // the loss of each target
 };
 
 }  // namespace

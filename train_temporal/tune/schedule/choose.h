@@ -49,7 +49,8 @@ struct ChunkUse {
   std::uint64_t peak() const { return std::max(first_peak, second_peak); }
 };
 
-// What chunks of so many frames take. It is found once.
+// What chunks of so many frames take. It is found once for a task and its copies. Not for several
+// threads.
 class ChunkUses {
  public:
   using Cost = std::function<ChunkCost(std::int64_t frames)>;
