@@ -98,7 +98,7 @@ class Part {
   tune::Use use(const Way& way, std::int64_t exams) const {
     return is_cached() ? tune::Use{} : tune::use_of(way, task(exams));
   }
-  // Of a step of so many exams, which takes `peak` for its ViT.
+  // The bytes of a step of so many exams whose ViT takes `peak`.
   Bytes bytes(const Way& way, std::uint64_t peak, std::int64_t exams) const {
     const std::uint64_t frames = count(exams * query_.frames);
     Bytes bytes = parameter_bytes(query_, vit_.all + parameters_, vit_.trained + parameters_);

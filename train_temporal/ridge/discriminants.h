@@ -3,9 +3,9 @@
 // with the mean m of all rows, the mean m + μ_c and the share π_c of a class, and the covariance S
 // within classes, by n. As scikit-learn's LinearDiscriminantAnalysis with the covariance S + λ I.
 //
-// Where features are about normal within a class, as means of frames are, they find with few exams
-// of a class what a logistic regression finds with many (Efron 1975): every exam shows how features
-// vary, and only the means have to come from the class.
+// They find with few exams of a class what a logistic regression finds with many (Efron 1975), if
+// features are about normal within a class, as means of frames are. Every exam shows how features
+// vary; only the mean has to come from the class.
 #pragma once
 
 #include "train_temporal/ridge/ridge.h"

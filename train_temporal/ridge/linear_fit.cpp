@@ -49,10 +49,6 @@ LinearFit choose_ridge(const PrincipalAxes& x, const RowLabels& labels, const Ro
   });
 }
 
-torch::Tensor places(const std::vector<std::size_t>& rows) {
-  return torch::tensor(std::vector<std::int64_t>(rows.begin(), rows.end()), torch::kInt64);
-}
-
 torch::Tensor on_axes(const PrincipalAxes& x) {  // [n, r]
   return x.rows.narrow(1, 0, x.axes.size(1));
 }
@@ -68,12 +64,11 @@ std::vector<HeldOutFold> without_each(const PrincipalAxes& x, const RowLabels& l
                                       const RowFolds& folds) {
   std::vector<HeldOutFold> parts;
   for (std::size_t k = 0; k < folds.count; ++k) {
-    std::vector<std::size_t> in, out;
-    for (std::size_t row = 0; row < folds.of_row.size(); ++row)
-      (folds.of_row[row] == k ? out : in).push_back(row);
-    const torch::Tensor own = places(out);
-    parts.push_back({own, x.rows.index_select(0, own),
-                     Discriminants(on_axes(x).index_select(0, places(in)), labels.at(in))});
+    const std::vector<std::size_t> others = folds.other_rows(k);
+    const torch::Tensor own = index_of(folds.rows(k));
+    parts.push_back(
+        {own, x.rows.index_select(0, own),
+         Discriminants(on_axes(x).index_select(0, index_of(others)), labels.at(others))});
   }
   return parts;
 }

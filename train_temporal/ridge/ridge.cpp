@@ -59,6 +59,14 @@ torch::Tensor solve(const PrincipalAxes& x, const OutputLoss& loss, std::int64_t
   return of_vector(best, outputs).clone();
 }
 
+template <class Predicate>
+std::vector<std::size_t> rows_where(const std::vector<std::size_t>& of_row, Predicate holds) {
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < of_row.size(); ++row)
+    if (holds(of_row[row])) rows.push_back(row);
+  return rows;
+}
+
 // The rows that train a fold's fit, with their labels.
 struct TrainingRows {
   std::vector<std::size_t> rows;
@@ -91,6 +99,18 @@ PrincipalAxes no_axes(std::int64_t rows) {
   return {torch::ones({rows, 1}, torch::kFloat64), none.view({0, 0}), none};
 }
 
+torch::Tensor index_of(const std::vector<std::size_t>& rows) {
+  return torch::tensor(std::vector<std::int64_t>(rows.begin(), rows.end()), torch::kInt64);
+}
+
+std::vector<std::size_t> RowFolds::rows(std::size_t fold) const {
+  return rows_where(of_row, [fold](std::size_t of) { return of == fold; });
+}
+
+std::vector<std::size_t> RowFolds::other_rows(std::size_t fold) const {
+  return rows_where(of_row, [fold](std::size_t of) { return of != fold; });
+}
+
 torch::Tensor fit_ridge(const PrincipalAxes& x, const RowLabels& labels, double penalty,
                         double tolerance, const torch::Tensor& start) {
   const auto loss = [&](std::span<const double> z, std::span<double> gradient) {
@@ -105,8 +125,7 @@ torch::Tensor fit_without_folds(const PrincipalAxes& x, const RowLabels& labels,
   const std::size_t width = labels.outputs, all = folds.count * width;
   std::vector<TrainingRows> parts(folds.count);
   for (std::size_t k = 0; k < folds.count; ++k) {
-    for (std::size_t row = 0; row < folds.of_row.size(); ++row)
-      if (folds.of_row[row] != k) parts[k].rows.push_back(row);
+    parts[k].rows = folds.other_rows(k);
     parts[k].labels = labels.at(parts[k].rows);
   }
   const auto loss = [&](std::span<const double> z, std::span<double> gradient) {

@@ -28,6 +28,9 @@ struct PrincipalAxes {
 PrincipalAxes principal_axes(const torch::Tensor& x);
 PrincipalAxes no_axes(std::int64_t rows);  // of rows without features
 
+// The places of rows as index_select() takes them.
+torch::Tensor index_of(const std::vector<std::size_t>& rows);
+
 // The best coefficients [r + 1, C], of the axes and then b. `start`: where to begin, undefined: 0.
 // `tolerance`: of the sum to be minimised, relative.
 torch::Tensor fit_ridge(const PrincipalAxes& x, const RowLabels& labels, double penalty,
@@ -38,6 +41,9 @@ torch::Tensor fit_ridge(const PrincipalAxes& x, const RowLabels& labels, double 
 struct RowFolds {
   std::vector<std::size_t> of_row;
   std::size_t count = 0;
+
+  std::vector<std::size_t> rows(std::size_t fold) const;
+  std::vector<std::size_t> other_rows(std::size_t fold) const;  // these train
 };
 torch::Tensor fit_without_folds(const PrincipalAxes& x, const RowLabels& labels,
                                 const RowFolds& folds, double penalty, const torch::Tensor& start);

@@ -170,10 +170,10 @@ std::size_t best_of(std::span<const FinishedFit> fits) {
   worst.figure = best.best_figure;
   for (const FinishedFit& fit : fits) {
     const FitRecord& record = fit.record;
-    const bool takes_place = fit.name.frame == kSummaryModel;
-    const bool found_nothing = record.history.empty() || (takes_place && !record.lead);
-    const EpochLosses kept = found_nothing ? worst : record.history[record.best_epoch];
-    best.update(kept.validation - (takes_place ? record.lead.value_or(0) : 0), kept.figure);
+    const bool found_nothing = fit.name.frame == kSummaryModel && !record.lead;
+    const bool is_no_choice = record.history.empty() || found_nothing;
+    const EpochLosses kept = is_no_choice ? worst : record.history[record.best_epoch];
+    best.update(kept.validation - record.lead.value_or(0), kept.figure);
   }
   return best.best_epoch;
 }

@@ -85,7 +85,7 @@ TEST(Report, ShowsWithinWhichLimitsNumbersAgree) {
   report.scale = Scale::kNumber;
   report.classes.clear();
   const std::string page = made::page_of(report);
-  // Of 24 differences, 2 and 0 in turn, the deviation is √(24 / 23).
+  // 24 differences, 2 and 0 in turn, have the deviation √(24 / 23).
   for (const char* line : {"<h2>Agreement</h2>", "mean difference 1.000",
                            "limit of agreement -1.002", "limit of agreement 3.002"})
     EXPECT_THAT(page, HasSubstr(line));

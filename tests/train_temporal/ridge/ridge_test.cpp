@@ -62,7 +62,7 @@ double gain(const torch::Tensor& x, const RowLabels& labels, const RowFolds& fol
          log_likelihood(labels, choose_fit(no_axes(x.size(0)), labels, folds).loss);
 }
 
-// Noise tells nothing of a class that one part alone has, nor of numbers that are all the same.
+// Noise predicts neither a class that only one part has nor numbers that are all the same.
 TEST(LinearFit, OddLabelsAndRowsGainNothing) {
   torch::manual_seed(3);
   const torch::Tensor x = torch::randn({40, 4}, torch::kFloat64);

@@ -12,7 +12,7 @@ namespace coldframe::temporal {
 
 namespace {
 
-// What became of the exams, as files and the page call it.
+// Where exams are lost: the names of each step in files and on the page.
 struct FlowStep {
   const char *key, *said;
   std::size_t ExamFlow::*exams;

@@ -28,7 +28,7 @@ struct Section {
   std::string (*body)(const TargetReport&) = nullptr;  // of the page
   // In place of both: several sections. `of`: what headings add to tell targets apart.
   void (*page)(html::Page&, const TargetReport&, const std::string& of) = nullptr;
-  void (*evaluate)(TargetReport&) = nullptr;  // computes figures that it alone has
+  void (*evaluate)(TargetReport&) = nullptr;  // computes figures that only this section has
   void (*json)(Json& summary, const TargetReport&) = nullptr;
   std::string (*text)(const TargetReport&) = nullptr;  // lines of the terminal
   void (*figures)(FigureTable&, const TargetReport&) = nullptr;

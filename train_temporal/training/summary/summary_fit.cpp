@@ -20,11 +20,6 @@ namespace {
 
 constexpr std::size_t kParts = 5;
 
-torch::Tensor index_of(const std::vector<std::size_t>& rows) {
-  const std::vector<std::int64_t> places(rows.begin(), rows.end());
-  return torch::tensor(places, torch::kInt64);
-}
-
 // A linear model has one output where the target has one for each of two classes: the logit of the
 // second.
 bool is_of_two(const Target& target, const RowLabels& labels) {
