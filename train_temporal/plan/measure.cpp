@@ -23,7 +23,7 @@ Steps timed_steps(Steps steps, const std::vector<Steps>& rounds) {
       return median(std::move(all));
     };
     steps[i].forward = of_rounds([](const tune::StepCost& step) { return step.forward; });
-    for (const tune::Keep keep : tune::kKeeps)
+    for (const tune::Keep keep : steps[i].keeps())
       steps[i].graph(keep).backward =
           of_rounds([&](const tune::StepCost& step) { return step.graph(keep).backward; });
   }

@@ -81,9 +81,10 @@ class MeasuredVit::Parts {
     Values values{first_input(frames)};
     for (std::size_t step = 0; first_ + step < chain_.size(); ++step) {
       StepCost cost;
+      cost.graphs.resize(tune::keeps(shape_.rounded).size());
       const torch::NoGradGuard no_grad;
       Values next = forward(step, values, cost);
-      for (const tune::Keep keep : tune::kKeeps) backward(step, values, keep, cost);
+      for (const tune::Keep keep : cost.keeps()) backward(step, values, keep, cost);
       costs.push_back(cost);
       values = std::move(next);
     }
@@ -124,6 +125,7 @@ class MeasuredVit::Parts {
     tune::TuneOptions options;
     options.blocks = shape_.blocks;
     options.lora_rank = shape_.lora_rank;
+    options.rounded = shape_.rounded;
     return options;
   }
   // Rows in the form that a cache's cut holds.

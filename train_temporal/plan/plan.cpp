@@ -8,10 +8,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "common/torch/device_memory.h"
-#include "train_temporal/models/registry.h"
-#include "train_temporal/models/step_values.h"
-#include "train_temporal/plan/parameters.h"
+#include "train_temporal/plan/part.h"
 
 namespace coldframe::plan {
 namespace {
@@ -19,136 +16,6 @@ namespace {
 using tune::ChainShape;
 using tune::Strategy;
 using tune::Way;
-
-constexpr std::uint64_t kFloat = 4;
-// CUDA's context and kernels take this on common cards; drivers differ.
-constexpr std::uint64_t kContext = 500ull << 20;
-// Blocks that the caching allocator holds and cannot use.
-constexpr double kFragments = 0.03;
-
-std::uint64_t count(std::int64_t value) {
-  return static_cast<std::uint64_t>(value);
-}
-
-temporal::ModelConfig temporal_model(const Query& query, std::uint64_t dimension) {
-  temporal::ModelConfig config;
-  config.dimension = static_cast<std::int64_t>(dimension);
-  config.outputs = query.outputs;
-  config.hidden = query.hidden;
-  config.layers = query.layers;
-  config.bidirectional = query.bidirectional;
-  set_model(config, query.temporal);
-  config.time = config.architecture->ordered;
-  return config;
-}
-
-// Counts weights, gradients, and what goes with each trained parameter.
-Bytes parameter_bytes(const Query& query, std::uint64_t all, std::uint64_t trained) {
-  Bytes bytes;
-  bytes.weights = kFloat * all;
-  bytes.gradients = kFloat * trained;
-  bytes.optimizer = kFloat * trained * (count(query.moments) + 2);  // decay, and the best so far
-  return bytes;
-}
-
-void add_device(const Query& query, Bytes& bytes) {
-  if (!query.cuda) return;
-  bytes.allocator =
-      static_cast<std::uint64_t>(kFragments * double(bytes.total())) + cuda_training_workspaces();
-  bytes.context = kContext;
-}
-
-// The most bytes to which add_device() adds no more than `memory` in all; less than 0: none.
-double memory_before_device(const Query& query, std::uint64_t memory) {
-  if (!query.cuda) return double(memory);
-  const double taken = double(kContext + cuda_training_workspaces());
-  return std::ceil((double(memory) - taken + 1) / (1 + kFragments)) - 1;
-}
-
-std::string schedule_name(const Way& way, std::int64_t frames) {
-  std::string name = word_for(tune::kStrategies, way.strategy);
-  if (way.strategy == Strategy::kOptimal) name += concat(" (", human_bytes(way.budget), ")");
-  if (way.chunk < frames) name += concat(", ", plural(count(way.chunk), "frame"), " at a time");
-  if (way.chunk < frames && way.kept > 0) name += concat(", ", way.kept, " kept");
-  return name;
-}
-
-// A part that is trained, with what is the same for any number of exams.
-class Part {
- public:
-  Part(const Query& query, const Trained& trained)
-      : query_(query),
-        trained_(trained),
-        shape_(shape_of(query, trained)),
-        config_(temporal_model(query, count(shape_.feature_count()))),
-        temporal_(config_),
-        parameters_(static_cast<std::uint64_t>(temporal_.parameters())) {
-    if (is_cached()) return;
-    vit_ = count_parameters(shape_);
-    task_ = tune::step_task(shape_, query.all_frames());
-  }
-
-  const Trained& trained() const { return trained_; }
-  tune::StepTask task(std::int64_t exams) const {
-    tune::StepTask task = task_;
-    task.frames = exams * query_.frames;
-    task.head = temporal_bytes(exams);
-    return task;
-  }
-  tune::Use use(const Way& way, std::int64_t exams) const {
-    return is_cached() ? tune::Use{} : tune::use_of(way, task(exams));
-  }
-  // The bytes of a step of so many exams whose ViT takes `peak`.
-  Bytes bytes(const Way& way, std::uint64_t peak, std::int64_t exams) const {
-    const std::uint64_t frames = count(exams * query_.frames);
-    Bytes bytes = parameter_bytes(query_, vit_.all + parameters_, vit_.trained + parameters_);
-    bytes.inputs = frames * (frame_bytes() + task_.fixed);
-    bytes.temporal = temporal_bytes(exams);
-    bytes.activations = peak - frames * task_.fixed;
-    if (shape_.architecture.relative_positions && trained_.lora_rank == 0)
-      bytes.attention = count(way.chunk) * shape_.attention_bytes() * count(trained_.blocks);
-    add_device(query_, bytes);
-    return bytes;
-  }
-  Row row(const Way& way, const tune::Use& use) const {
-    Row row;
-    row.trained = trained_;
-    row.way = way;
-    row.schedule = is_cached() ? "-" : schedule_name(way, query_.all_frames());
-    row.trained_parameters = vit_.trained + parameters_;
-    row.bytes = bytes(way, use.peak, query_.exams);
-    row.work = use.seconds + 6.0 * double(parameters_) * double(query_.all_frames());
-    return row;
-  }
-  Row row(const Way& way) const { return row(way, use(way, query_.exams)); }
-
- private:
-  bool is_cached() const { return trained_.blocks == 0; }
-
-  // The batch's row of a cut: pixels, or tokens in float16; else features.
-  std::uint64_t frame_bytes() const {
-    if (is_cached()) return kFloat * count(shape_.feature_count());
-    return shape_.cut == 0 ? count(3 * shape_.image_size.pixels()) : shape_.token_bytes() / 2;
-  }
-  // The temporal model's step on [n, D] features.
-  std::uint64_t temporal_bytes(std::int64_t exams) const {
-    const double n = double(exams * query_.frames), b = double(exams);
-    const bool fused = is_cached() && !query_.cuda && !query_.half && config_.has_kernels();
-    return kFloat * static_cast<std::uint64_t>(
-                        fused ? temporal_.forward(n, b) + temporal_.backward(n, b)
-                              : temporal_.by_autograd(n, b, double(query_.frames), true));
-  }
-
-  Query query_;
-  Trained trained_;
-  ChainShape shape_;
-  temporal::ModelConfig config_;
-  temporal::StepValues temporal_;
-  std::uint64_t parameters_;  // of the temporal model
-  // Empty where features are cached.
-  ParameterCount vit_;
-  tune::StepTask task_;
-};
 
 // The way of a row, of so many exams in place of the query's.
 Way way_of(const Row& row, const Query& query, std::int64_t exams) {
@@ -176,7 +43,7 @@ MostExams most_exams(const Query& query, const Part& part, const Row& row) {
   };
   MostExams most;
   for (std::size_t card = 0; card < std::size(kCards); ++card) {
-    const std::uint64_t memory = count(kCards[card]) * kGiB;
+    const std::uint64_t memory = static_cast<std::uint64_t>(kCards[card]) * kGiB;
     std::int64_t low = 0, high = 1;
     while (high <= kMostExams && bytes_of(high) <= memory) low = high, high *= 2;
     while (high - low > 1) {
@@ -236,6 +103,7 @@ ChainShape shape_of(const Query& query, const Trained& trained) {
   shape.lora_rank = trained.lora_rank;
   shape.cut = shape.first_block();
   shape.dropout = query.dropout;
+  shape.rounded = query.rounded;
   shape.half = query.half;
   shape.cuda = query.cuda;
   shape.threads = query.threads;
@@ -293,7 +161,7 @@ std::vector<Row> rows_within(const Query& query, const Trained& trained, std::ui
   const std::uint64_t fixed = task.fixed_bytes();
   const Bytes none = part.row({}, {fixed, 0}).bytes;
   const std::uint64_t beside = none.weights + none.gradients + none.optimizer + none.inputs;
-  const double usable = memory_before_device(query, memory) - double(beside) + double(fixed);
+  const double usable = part.memory_before_device(memory) - double(beside) + double(fixed);
   if (usable <= double(fixed)) return rows;
   for (const tune::ConsideredWay& each :
        tune::consider_ways(task, static_cast<std::uint64_t>(usable))) {
@@ -325,6 +193,11 @@ std::vector<Change> changes(const Query& query, const Trained& trained, std::uin
     Query half = query;
     half.half = true;
     add("--amp bf16: matrix products in half the bytes", half, trained);
+  }
+  if (!query.rounded && trained.blocks > 0) {
+    Query rounded = query;
+    rounded.rounded = true;
+    add("--tune-8bit: what fc1 gives in 8 bits, gradients within about 1%", rounded, trained);
   }
   for (std::int64_t exams = query.exams / 2; exams >= 1; exams /= 2) {
     Query fewer = query;

@@ -36,12 +36,12 @@ Json measured_json(const Measured& measured) {
   Json steps = Json::array(), peaks = Json::array();
   const auto cost = [](const tune::StepCost& step) {
     Json json{{"output", step.output}, {"forward_extra", step.forward_extra}};
-    for (const auto& [word, keep] : tune::kKeepWords) {
+    for (const tune::Keep keep : step.keeps()) {
       const tune::GraphCost& graph = step.graph(keep);
-      json[word] = {{"saved", graph.saved},
-                    {"graph_extra", graph.graph_extra},
-                    {"backward_extra", graph.backward_extra},
-                    {"backward", json_number(graph.backward)}};
+      json[word_for(tune::kKeepWords, keep)] = {{"saved", graph.saved},
+                                                {"graph_extra", graph.graph_extra},
+                                                {"backward_extra", graph.backward_extra},
+                                                {"backward", json_number(graph.backward)}};
     }
     return json;
   };
@@ -69,6 +69,7 @@ Json to_json(const Plan& plan) {
             {"exams", query.exams},
             {"frames", query.frames},
             {"half_precision", query.half},
+            {"rounded", query.rounded},
             {"device", query.cuda ? "cuda" : "cpu"}};
   json["ways"] = Json::array();
   const std::vector<MostExams> most = most_exams(query, plan.rows);

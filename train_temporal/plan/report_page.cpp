@@ -72,7 +72,8 @@ std::string by_layer(const tune::ChainShape& shape, const tune::ChunkCost& cost)
   const std::vector<std::string> names = tune::step_names(shape);
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> header{"step", "output"};
-  for (const auto& [word, keep] : tune::kKeepWords) header.push_back(concat("graph, ", word));
+  for (const tune::Keep keep : cost.chain.front().keeps())
+    header.push_back(concat("graph, ", word_for(tune::kKeepWords, keep)));
   const std::vector<Schedule> all = schedules(cost);
   for (const Schedule& schedule : all) header.push_back(schedule.name + ": peak");
   std::vector<std::vector<std::uint64_t>> peaks(all.size(),
@@ -87,7 +88,7 @@ std::string by_layer(const tune::ChainShape& shape, const tune::ChunkCost& cost)
   for (std::size_t i = 0; i < names.size(); ++i) {
     const tune::StepCost& step = cost.chain[i];
     rows.push_back({names[i], fixed(mebibytes(step.output), 1)});
-    for (const tune::Keep keep : tune::kKeeps)
+    for (const tune::Keep keep : step.keeps())
       rows.back().push_back(fixed(mebibytes(step.graph(keep).saved), 1));
     for (const auto& peak : peaks) rows.back().push_back(fixed(mebibytes(peak[i]), 1));
   }

@@ -13,15 +13,18 @@ void write_measured(const Measured& measured, std::ostream& out) {
     return concat(a / 1024, " / ", b / 1024);
   };
   TextRows table{{"step", "output", "forward"}};
-  for (const auto& [word, keep] : tune::kKeepWords)
-    table[0].insert(table[0].end(), {concat(word, ": saved"), "backward"});
-  table[0].insert(table[0].end(), {"ms forward", "backward whole, cheap, lean"});
+  std::vector<std::string> words;
+  for (const tune::Keep keep : measured.measured.front().keeps()) {
+    words.push_back(word_for(tune::kKeepWords, keep));
+    table[0].insert(table[0].end(), {words.back() + ": saved", "backward"});
+  }
+  table[0].insert(table[0].end(), {"ms forward", concat("backward ", join(words, ", "))});
   for (std::size_t i = 0; i < measured.names.size(); ++i) {
     const tune::StepCost &a = measured.predicted[i], &b = measured.measured[i];
     std::vector<std::string> row{measured.names[i], pair(a.output, b.output),
                                  pair(a.forward_extra, b.forward_extra)};
     std::vector<std::string> back;
-    for (const tune::Keep keep : tune::kKeeps) {
+    for (const tune::Keep keep : b.keeps()) {
       row.push_back(pair(a.graph(keep).saved, b.graph(keep).saved));
       row.push_back(pair(a.graph(keep).backward_extra, b.graph(keep).backward_extra));
       back.push_back(fixed(1e3 * b.graph(keep).backward, 1));

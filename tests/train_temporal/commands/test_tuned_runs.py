@@ -207,10 +207,12 @@ def killed(command, state, writes):
     return process.wait() != 0
 
 
-def test_killed_and_resumed_equals_uninterrupted(cache, weights, tmp_path):
+@pytest.mark.parametrize("memory", [[], ["--tune-8bit", "--memory-budget", "34.6MiB"]])
+def test_killed_and_resumed_equals_uninterrupted(cache, weights, tmp_path, memory):
     more = [*tuned(weights), "--epochs", 6, "--patience", 0, "--folds", 2, "--tune-dropout", 0.1, "--compare", "frozen",
-            "--jobs", 1, "--threads", 2]
-    train(cache, tmp_path / "whole", *more)
+            "--jobs", 1, "--threads", 2, *memory]
+    done = train(cache, tmp_path / "whole", *more)
+    assert ("1 block of each chunk in 8 bits, gradients within about 1%" in done.stderr) == bool(memory)
     assert json.loads((tmp_path / "whole" / "config.json").read_text())["threads_per_fit"] == 2
     random, kills = np.random.default_rng(0), 0
     cut, unfinished = tmp_path / "cut", tmp_path / "cut.unfinished"

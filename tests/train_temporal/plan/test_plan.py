@@ -148,7 +148,7 @@ def test_changes_name_options_of_train():
     batch = next(change for change in answer["changes"] if change["change"].startswith("--batch "))
     exams = int(batch["change"].split()[1].rstrip(":"))
     assert exams < 64
-    for option in re.findall(r"--[a-z-]+", " ".join(changes)):
+    for option in re.findall(r"--[a-z0-9-]+", " ".join(changes)):
         assert f"{option} " in options
 
 

@@ -69,8 +69,10 @@ class StepMeter {
 
   StepCost measure(const ChainStep& step, bool input_needs_gradient) const {
     StepCost cost;
+    cost.graphs.resize(keeps(shape_.rounded).size());
     run(step, input_needs_gradient, nullptr, Keep::kWhole, cost);
-    for (const Keep keep : kKeeps) run(step, input_needs_gradient, &cost.graph(keep), keep, cost);
+    for (const Keep keep : cost.keeps())
+      run(step, input_needs_gradient, &cost.graph(keep), keep, cost);
     return cost;
   }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "train_temporal/tune/recompute/eight_bits.h"
+
 namespace coldframe::tune {
 namespace {
 
@@ -113,6 +115,25 @@ Outline OutlineOperations::product(const Outline& input, const Outline& factors,
         trained ? gradient_buffer(threads_, rows, out, in) : product_buffer(threads_);
   }
   return tape_.run(op);
+}
+
+// Each pass of an operator on the CPU finds a piece in the processor's cache; on a GPU it does not.
+void OutlineOperations::hidden(const Outline& x, std::int64_t width) {
+  if (keep_ != Keep::kRounded || x.memory->recipe) return;
+  const std::uint64_t groups = x.elements / count(EightBits::group(width));
+  const std::uint64_t piece = 4 * std::min(x.elements, count(EightBits::piece(shape_.cuda)));
+  const auto pass = [&](std::uint64_t cpu, std::uint64_t cuda) {
+    return kWorkPerValue * static_cast<double>((shape_.cuda ? cuda : cpu) * x.elements);
+  };
+  Operator levels{{}, x.elements, 1};
+  levels.forward_temporary = piece;
+  levels.work = pass(3, 5);
+  const std::vector<Outline> packed{tape_.run({{}, groups, 4}), tape_.run({{}, groups, 4}),
+                                    tape_.run(levels)};
+  Operator values{{}, x.elements, x.width};
+  values.forward_temporary = piece;
+  values.work = pass(1, 4);
+  tape_.may_drop(x, packed, [this, values](const auto&) { return tape_.run(values); });
 }
 
 Operator OutlineOperations::normed(const Outline& x, const vit::NormImpl& layer) {

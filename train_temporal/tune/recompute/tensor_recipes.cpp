@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "train_temporal/tune/recompute/eight_bits.h"
 #include "train_temporal/tune/recompute/step_autocast.h"
 
 namespace coldframe::tune {
@@ -124,6 +125,13 @@ torch::Tensor TensorRecipes::run(Again kind, const Tensors& inputs, const Comput
   }
   entries_.push_back({result.storage().getWeakStorageImpl(), std::move(recipe)});
   return result;
+}
+
+void TensorRecipes::round(const torch::Tensor& tensor) {
+  if (keep_ != Keep::kRounded || recipe_of(tensor) || !tensor.is_contiguous()) return;
+  const auto values = [packed = EightBits(tensor)] { return packed.values(); };
+  entries_.push_back(
+      {tensor.storage().getWeakStorageImpl(), std::make_shared<TensorRecipe>(values)});
 }
 
 }  // namespace coldframe::tune

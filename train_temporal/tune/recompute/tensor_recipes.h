@@ -42,6 +42,8 @@ class TensorRecipes {
   TensorRecipes& operator=(const TensorRecipes&) = delete;
 
   torch::Tensor run(Again kind, const Tensors& inputs, const Compute& compute);
+  // What saves this tensor keeps it in 8 bits, with Keep::kRounded.
+  void round(const torch::Tensor& tensor);
   // For a node of the graph that saves this tensor.
   std::shared_ptr<KeptTensor> pack(const torch::Tensor& tensor);
 
@@ -80,6 +82,9 @@ struct RecordedOperations : vit::TorchOperations {
     return frugal ? frugal_gelu(x, "tanh") : at::gelu(x, "tanh");
   }
   bool is_parameter(const Value& x) const { return x.dim() == 1; }
+  void hidden(const Value& x, std::int64_t) const {
+    if (recipes) recipes->round(x);
+  }
   template <class Compute>
   Value again(Again kind, const std::vector<Value>& inputs, const Compute& compute) {
     if (!recipes) return compute(*this, inputs);

@@ -4,10 +4,8 @@
 // executor follows a schedule, a plan simulates it.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <span>
 #include <vector>
 
@@ -17,13 +15,20 @@ namespace coldframe::tune {
 
 // What the graph of a step keeps for its way back.
 enum class Keep {
-  kWhole,  // all that operators save
-  kCheap,  // what is pointwise is computed again: norms, activations, casts, half-precision sums
-  kLean    // so are the products that give at least as many values as they take: qkv, proj, fc1
+  kWhole,   // all that operators save
+  kCheap,   // what is pointwise is computed again: norms, activations, casts, half-precision sums
+  kLean,    // so are the products that give at least as many values as they take: qkv, proj, fc1
+  kRounded  // as kCheap, with what fc1 gives in 8 bits (recompute/eight_bits.h): gradients are not
+            // exact, so only where that is allowed
 };
-inline constexpr Keep kKeeps[] = {Keep::kWhole, Keep::kCheap, Keep::kLean};
-inline const WordTable<Keep> kKeepWords{
-    {"whole", Keep::kWhole}, {"cheap", Keep::kCheap}, {"lean", Keep::kLean}};
+inline const WordTable<Keep> kKeepWords{{"whole", Keep::kWhole},
+                                        {"cheap", Keep::kCheap},
+                                        {"lean", Keep::kLean},
+                                        {"rounded", Keep::kRounded}};
+inline constexpr Keep kKeeps[] = {Keep::kWhole, Keep::kCheap, Keep::kLean, Keep::kRounded};
+inline std::span<const Keep> keeps(bool rounded) {
+  return std::span(kKeeps).first(rounded ? 4 : 3);
+}
 
 // Of a step whose graph keeps so much.
 struct GraphCost {
@@ -42,7 +47,9 @@ struct StepCost {
   std::uint64_t output = 0;
   std::uint64_t forward_extra = 0;  // beyond input and output, while it runs without a graph
   double forward = 0;
-  std::array<GraphCost, std::size(kKeeps)> graphs{};
+  std::vector<GraphCost> graphs = std::vector<GraphCost>(3);  // of the first so many of kKeeps
+
+  std::span<const Keep> keeps() const { return std::span(kKeeps).first(graphs.size()); }
 
   const GraphCost& graph(Keep keep) const { return graphs[static_cast<std::size_t>(keep)]; }
   GraphCost& graph(Keep keep) { return graphs[static_cast<std::size_t>(keep)]; }

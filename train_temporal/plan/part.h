@@ -1,0 +1,47 @@
+// What a part that is trained takes, with what is the same for any number of exams.
+#pragma once
+
+#include <cstdint>
+
+#include "train_temporal/models/step_values.h"
+#include "train_temporal/plan/parameters.h"
+#include "train_temporal/plan/plan.h"
+
+namespace coldframe::plan {
+
+class Part {
+ public:
+  Part(const Query& query, const Trained& trained);
+
+  const Trained& trained() const { return trained_; }
+  tune::StepTask task(std::int64_t exams) const;
+  tune::Use use(const tune::Way& way, std::int64_t exams) const {
+    return is_cached() ? tune::Use{} : tune::use_of(way, task(exams));
+  }
+  // The bytes of a step of so many exams whose ViT takes `peak`.
+  Bytes bytes(const tune::Way& way, std::uint64_t peak, std::int64_t exams) const;
+  // The most bytes to which CUDA's context and allocator add no more than `memory` in all; less
+  // than 0: none.
+  double memory_before_device(std::uint64_t memory) const;
+  Row row(const tune::Way& way, const tune::Use& use) const;
+  Row row(const tune::Way& way) const { return row(way, use(way, query_.exams)); }
+
+ private:
+  bool is_cached() const { return trained_.blocks == 0; }
+  // The batch's row of a cut: pixels, or tokens in float16; else features.
+  std::uint64_t frame_bytes() const;
+  // The temporal model's step on [n, D] features.
+  std::uint64_t temporal_bytes(std::int64_t exams) const;
+
+  Query query_;
+  Trained trained_;
+  tune::ChainShape shape_;
+  temporal::ModelConfig config_;
+  temporal::StepValues temporal_;
+  std::uint64_t parameters_;  // of the temporal model
+  // Empty where features are cached.
+  ParameterCount vit_;
+  tune::StepTask task_;
+};
+
+}  // namespace coldframe::plan
