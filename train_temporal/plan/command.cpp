@@ -76,8 +76,8 @@ po::options_description described(Options& options) {
       "of the temporal model; 0: as many as train's --layers 0");
   add("bidirectional", po::bool_switch(&query.bidirectional), "the GRU or LSTM runs both ways");
   add("dropout", po::bool_switch(&query.dropout), "the trained blocks have dropout");
-  add("8bit", po::bool_switch(&query.rounded),
-      "what fc1 gives may be kept in 8 bits (train's --tune-8bit)");
+  add("8bit", po::bool_switch(&query.eight_bits),
+      "the output of fc1 may be kept in 8 bits (train's --tune-8bit)");
   add("memory", po::value(&options.memory), "say whether it fits: 24GiB; exit code 1 if not");
   add("measure", po::bool_switch(&options.measure),
       "run steps on this machine's CPU, and put what they took beside the plan");

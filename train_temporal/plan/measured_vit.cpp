@@ -81,7 +81,7 @@ class MeasuredVit::Parts {
     Values values{first_input(frames)};
     for (std::size_t step = 0; first_ + step < chain_.size(); ++step) {
       StepCost cost;
-      cost.graphs.resize(tune::keeps(shape_.rounded).size());
+      cost.graphs.resize(tune::keeps(shape_.eight_bits).size());
       const torch::NoGradGuard no_grad;
       Values next = forward(step, values, cost);
       for (const tune::Keep keep : cost.keeps()) backward(step, values, keep, cost);
@@ -125,7 +125,7 @@ class MeasuredVit::Parts {
     tune::TuneOptions options;
     options.blocks = shape_.blocks;
     options.lora_rank = shape_.lora_rank;
-    options.rounded = shape_.rounded;
+    options.eight_bits = shape_.eight_bits;
     return options;
   }
   // Rows in the form that a cache's cut holds.
@@ -174,7 +174,9 @@ class MeasuredVit::Parts {
     const Values output = run(step, input, keep);
     graph.saved = forward_meter.stays() - cost.output;
     graph.graph_extra = forward_meter.peak() - forward_meter.stays();
-    cost.forward = std::min(cost.forward, forward_meter.seconds());
+    const double seconds = forward_meter.seconds();
+    const double packing = keep == tune::Keep::kRounded ? std::max(seconds - cost.forward, 0.0) : 0;
+    cost.forward = std::min(cost.forward, seconds);
     Values gradients;
     for (const torch::Tensor& value : output) gradients.push_back(torch::ones_like(value));
     for (const torch::Tensor& parameter : trained)
@@ -188,7 +190,7 @@ class MeasuredVit::Parts {
     }
     const std::uint64_t input_gradients = step == 0 ? 0 : bytes_of(given);
     graph.backward_extra = meter.peak() - std::min(meter.peak(), input_gradients);
-    graph.backward = meter.seconds();
+    graph.backward = meter.seconds() + packing;
   }
 
   ChainShape shape_;

@@ -1,7 +1,7 @@
 #include "train_temporal/plan/plan.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,6 +16,8 @@ namespace {
 using tune::ChainShape;
 using tune::Strategy;
 using tune::Way;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The way of a row, of so many exams in place of the query's.
 Way way_of(const Row& row, const Query& query, std::int64_t exams) {
@@ -103,7 +105,7 @@ ChainShape shape_of(const Query& query, const Trained& trained) {
   shape.lora_rank = trained.lora_rank;
   shape.cut = shape.first_block();
   shape.dropout = query.dropout;
-  shape.rounded = query.rounded;
+  shape.eight_bits = query.eight_bits;
   shape.half = query.half;
   shape.cuda = query.cuda;
   shape.threads = query.threads;
@@ -188,16 +190,19 @@ std::vector<Change> changes(const Query& query, const Trained& trained, std::uin
     if (!rows.empty()) found.push_back({what, rows.front()});
     return !rows.empty();
   };
-  add("the same by another schedule, which train --tune finds by itself", query, trained);
+  add("another schedule, which train --tune finds by itself", query, trained);
   if (!query.half) {
     Query half = query;
     half.half = true;
     add("--amp bf16: matrix products in half the bytes", half, trained);
   }
-  if (!query.rounded && trained.blocks > 0) {
+  if (!query.eight_bits && trained.blocks > 0) {
+    const double exact = found.empty() ? kInfinity : found.front().row.work;
     Query rounded = query;
-    rounded.rounded = true;
-    add("--tune-8bit: what fc1 gives in 8 bits, gradients within about 1%", rounded, trained);
+    rounded.eight_bits = true;
+    if (add("--tune-8bit: the output of fc1 in 8 bits, approximate gradients", rounded, trained) &&
+        found.back().row.work >= exact)
+      found.pop_back();
   }
   for (std::int64_t exams = query.exams / 2; exams >= 1; exams /= 2) {
     Query fewer = query;

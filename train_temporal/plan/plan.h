@@ -25,7 +25,7 @@ struct Query {
   bool cuda = true;
   int threads = 1;
   bool dropout = false;
-  bool rounded = false;          // graphs may keep what fc1 gives in 8 bits
+  bool eight_bits = false;       // graphs may keep what fc1 gives in 8 bits
   std::int64_t moments = 2;      // tensors that the optimizer keeps for each parameter
   std::string temporal = "gru";  // the temporal model's name
   std::int64_t hidden = 128, layers = 1, outputs = 1;  // of it

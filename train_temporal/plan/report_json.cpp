@@ -69,7 +69,7 @@ Json to_json(const Plan& plan) {
             {"exams", query.exams},
             {"frames", query.frames},
             {"half_precision", query.half},
-            {"rounded", query.rounded},
+            {"eight_bits", query.eight_bits},
             {"device", query.cuda ? "cuda" : "cpu"}};
   json["ways"] = Json::array();
   const std::vector<MostExams> most = most_exams(query, plan.rows);

@@ -55,7 +55,8 @@ std::string mebibytes_text(std::uint64_t bytes) {
 
 std::string heading(const Query& query) {
   return concat(query.exams, " exams × ", query.frames, " frames of ", query.image_size, ", ",
-                query.half ? "half precision" : "fp32", ", ", query.cuda ? "CUDA" : "CPU");
+                query.half ? "half precision" : "fp32", query.eight_bits ? ", fc1 in 8 bits" : "",
+                ", ", query.cuda ? "CUDA" : "CPU");
 }
 
 std::string answer_sentence(const Plan& plan) {
@@ -69,7 +70,8 @@ std::string answer_sentence(const Plan& plan) {
   const std::string kept =
       concat(what, " by '", answer.plain.schedule, "', and ", memory, " are there.");
   if (answer.fastest)
-    return concat("Yes, by another schedule: ", kept, " `train --tune` takes '",
+    return concat("Yes, by another schedule: ", kept, " `train --tune",
+                  plan.query.eight_bits ? " --tune-8bit" : "", "` takes '",
                   answer.fastest->schedule,
                   "' by itself: ", human_bytes(answer.fastest->bytes.total()), ", ",
                   over(answer.fastest->work, answer.plain.work), '.');

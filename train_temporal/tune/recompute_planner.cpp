@@ -47,23 +47,22 @@ const Way& RecomputePlanner::choose(std::int64_t frames) {
 void RecomputePlanner::take(const std::vector<ConsideredWay>& considered) {
   const ConsideredWay& best = considered.front();
   const bool is_first = chosen_.empty();
-  current_ = chosen_[frames_] = best.way;
-  schedules_.clear();
+  go(best.way);
   if (!is_first) return;
   log_info_once(concat("a tuning step of ", plural(static_cast<std::size_t>(frames_), "frame"),
                        " goes by ", to_string(best.way), ": ", human_bytes(best.use.peak),
                        budget() > 0 ? concat(" of ", human_bytes(budget())) : "",
-                       rejected(considered), rounded_blocks()));
+                       rejected(considered)));
 }
 
-std::string RecomputePlanner::rounded_blocks() {
-  const std::size_t steps = task_(frames_).chunks->cost(current_.chunk).chain.size();
-  const auto rounded = std::ranges::count_if(schedule(current_.chunk, steps), [](const auto& each) {
-    return each.action == Action::kBackward && each.keep == Keep::kRounded;
-  });
-  if (rounded == 0) return "";
-  return concat("; ", plural(static_cast<std::size_t>(rounded), "block"),
-                " of each chunk in 8 bits, gradients within about 1%");
+void RecomputePlanner::go(const Way& way) {
+  current_ = chosen_[frames_] = way;
+  schedules_.clear();
+  const std::size_t steps = task_(frames_).chunks->cost(way.chunk).chain.size();
+  if (std::ranges::count(schedule(way.chunk, steps), Keep::kRounded, &Operation::keep) > 0)
+    log_info_once(
+        "--tune-8bit: the memory budget asks for it, so some blocks keep the output of fc1 in 8 "
+        "bits, and gradients are approximate");
 }
 
 std::uint64_t RecomputePlanner::predicted_bytes(std::int64_t frames) const {
@@ -85,8 +84,7 @@ void RecomputePlanner::shrink() {
                   human_bytes(best.use.peak), ")"));
   learnt_ = std::max(next, best.use.peak);
   chosen_.clear();
-  current_ = chosen_[frames_] = best.way;
-  schedules_.clear();
+  go(best.way);
 }
 
 void RecomputePlanner::set_learnt_budget(std::uint64_t bytes) {

@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "train_temporal/tune/schedule/choose.h"
@@ -39,8 +38,8 @@ class RecomputePlanner {
  private:
   std::uint64_t budget() const { return learnt_ > 0 ? learnt_ : budget_; }
   void take(const std::vector<ConsideredWay>& considered);
-  // Of the current way's schedule: "; 7 blocks of each chunk in 8 bits, …", or nothing.
-  std::string rounded_blocks();
+  // Takes this way for steps of frames_, and says so where its gradients are approximate.
+  void go(const Way& way);
 
   Task task_;
   std::uint64_t budget_, learnt_ = 0;

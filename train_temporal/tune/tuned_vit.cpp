@@ -30,7 +30,7 @@ class TunedVit::Parts {
     const std::int64_t first = vit::layers_of(shape.features, shape.architecture).front();
     if (options.lora_rank == 0)
       shape.blocks = std::max(options.blocks, shape.architecture.depth - first);
-    shape.rounded = options.rounded;
+    shape.eight_bits = options.eight_bits;
     shape.dropout = options.dropout || options.drop_path > 0;
     shape.half = options.precision != torch::kFloat32;
     shape.cuda = device.is_cuda();

@@ -27,7 +27,7 @@ struct TuneOptions {
   std::uint64_t budget = 0;            // bytes that step() and features() may take; 0: any
   std::optional<Strategy> strategy{};  // empty: chosen, the fastest that fits
   std::int64_t chunk = 0;              // frames at a time at most; 0: chosen
-  bool rounded = false;                // graphs may keep what fc1 gives in 8 bits
+  bool eight_bits = false;             // graphs may keep what fc1 gives in 8 bits
   double drop_path = 0;                // of the last block, see Chain
   bool dropout = false;                // step() is given one, which takes some memory
   torch::ScalarType precision = torch::kFloat32;  // or bfloat16, float16: autocast

@@ -152,6 +152,19 @@ def test_changes_name_options_of_train():
         assert f"{option} " in options
 
 
+def test_8_bits_take_less_time_within_a_budget():
+    words = ["plan", "vit_small_patch16_224", "--memory", "8GiB"]
+    exact, rounded = (json.loads(coldframe(*words, *more, "--json").stdout)["answer"] for more in ([], ["--8bit"]))
+    assert rounded["fastest"]["operations"] < exact["fastest"]["operations"]
+    (offered,) = [change["way"] for change in exact["changes"] if change["change"].startswith("--tune-8bit: ")]
+    assert offered == rounded["fastest"]
+    assert "`train --tune --tune-8bit` takes" in coldframe(*words, "--8bit").stdout
+    # Nothing is offered that is no faster.
+    answer = plan("vit_small_patch16_224", "--memory", "3GiB", "--exams", 64)["answer"]
+    times = [change["way"]["operations"] for change in answer["changes"]]
+    assert all(time < times[0] for time, change in zip(times, answer["changes"]) if "8bit" in change["change"])
+
+
 def test_the_most_exams_are_counted_to_the_end():
     most = plan(TINY, "--frames", 12)["ways"][0]["most_exams"]["80GiB"]
     assert most > 200_000

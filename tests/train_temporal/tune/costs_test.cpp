@@ -65,7 +65,7 @@ ChainShape shape_of(const Model& model, bool half) {
   shape.cut = model.cut;
   shape.lora_rank = model.lora;
   shape.half = half;
-  shape.rounded = true;
+  shape.eight_bits = true;
   shape.threads = at::get_num_threads();
   return shape;
 }
@@ -131,12 +131,14 @@ TEST(Costs, GraphsKeepWhatIsDear) {
   const double whole = kept(cost, Keep::kWhole);
   EXPECT_LE(kept(cost, Keep::kCheap), 0.64 * whole);
   EXPECT_LE(kept(cost, Keep::kLean), 0.14 * whole);
-  EXPECT_LE(kept(cost, Keep::kRounded), 0.45 * whole);  // 6 of 16 widths, and steps of groups
+  EXPECT_LE(kept(cost, Keep::kRounded), 0.45 * whole);  // 7 of 16 widths, and steps of groups
   for (const StepCost& step : cost.chain) {
     EXPECT_LE(step.graph(Keep::kCheap).backward, 1.05 * step.graph(Keep::kWhole).backward);
-    EXPECT_LE(step.graph(Keep::kRounded).backward, 1.05 * step.graph(Keep::kCheap).backward);
+    EXPECT_LE(step.graph(Keep::kRounded).backward, 1.06 * step.graph(Keep::kCheap).backward);
     EXPECT_LE(step.graph(Keep::kLean).backward,
               1.02 * (step.graph(Keep::kWhole).backward + step.forward));
+    if (&step == &cost.chain.front() || &step == &cost.chain.back()) continue;
+    EXPECT_GE(step.graph(Keep::kRounded).backward, 1.005 * step.graph(Keep::kCheap).backward);
   }
 }
 

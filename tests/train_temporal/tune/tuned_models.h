@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -139,6 +140,17 @@ inline Step whole_step(const TunedSource& source, const std::vector<std::string>
 
 inline double most(const torch::Tensor& x) {
   return x.abs().max().item<double>();
+}
+
+// Of all gradients together, relative to their norm.
+inline double distance(const std::map<std::string, torch::Tensor>& found,
+                       const std::map<std::string, torch::Tensor>& expected) {
+  double off = 0, all = 0;
+  for (const auto& [name, value] : expected) {
+    off += (found.at(name) - value).square().sum().item<double>();
+    all += value.square().sum().item<double>();
+  }
+  return std::sqrt(off / all);
 }
 
 // tolerance 0: the same bits

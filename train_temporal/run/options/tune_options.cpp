@@ -40,12 +40,11 @@ void add_tune(OptionRows& rows, TrainOptions& options) {
       .needs(kTune, kWeights)
       .in("tune.drop_path");
   rows.toggle(
-          "tune-8bit", fit.vit.rounded,
-          "where the memory budget asks for it, what a perceptron's first layer gives is kept in "
-          "8 bits until the way back: less memory or time, and gradients within about 1 %, no "
-          "longer exact")
+          "tune-8bit", fit.vit.eight_bits,
+          "if the memory budget asks for it, keep the output of each MLP's first layer (fc1) in 8 "
+          "bits for the backward pass: less time within a budget, but gradients are approximate")
       .needs(kTune, kWeights)
-      .in("tune.rounded");
+      .in("tune.eight_bits");
   rows.text("from", options.tune.from, "RUN",
             "go on from the models of a run on the cached features, of the same splits and "
             "options; without it they are fitted first")

@@ -69,7 +69,7 @@ class StepMeter {
 
   StepCost measure(const ChainStep& step, bool input_needs_gradient) const {
     StepCost cost;
-    cost.graphs.resize(keeps(shape_.rounded).size());
+    cost.graphs.resize(keeps(shape_.eight_bits).size());
     run(step, input_needs_gradient, nullptr, Keep::kWhole, cost);
     for (const Keep keep : cost.keeps())
       run(step, input_needs_gradient, &cost.graph(keep), keep, cost);
@@ -112,7 +112,8 @@ class StepMeter {
     const std::uint64_t beside = tape.ledger().peak - live - gradient.bytes();
     const std::uint64_t input_gradient = input_needs_gradient ? x.bytes() : 0;
     graph->backward_extra = beside - std::min(beside, input_gradient);
-    graph->backward = tape.backward_work();
+    // With a graph the pass forward may take longer: it packs what is kept in 8 bits.
+    graph->backward = tape.backward_work() + tape.forward_work() - cost.forward;
   }
 
   // Levels of pixels are looked up channel by channel and put side by side.

@@ -26,8 +26,8 @@ struct ChainShape {
   std::int64_t blocks = 0;     // the last so many are trained
   std::int64_t lora_rank = 0;  // 0: themselves, with norm and projection; else matrices beside them
   bool dropout = false;
-  bool rounded = false;  // graphs may keep what fc1 gives in 8 bits
-  bool half = false;     // autocast to bfloat16 or float16
+  bool eight_bits = false;  // graphs may keep what fc1 gives in 8 bits
+  bool half = false;        // autocast to bfloat16 or float16
   bool cuda = false;
   int threads = 1;  // of LibTorch, on the CPU
 

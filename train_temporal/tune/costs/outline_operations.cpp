@@ -118,8 +118,8 @@ Outline OutlineOperations::product(const Outline& input, const Outline& factors,
 }
 
 // Each pass of an operator on the CPU finds a piece in the processor's cache; on a GPU it does not.
-void OutlineOperations::hidden(const Outline& x, std::int64_t width) {
-  if (keep_ != Keep::kRounded || x.memory->recipe) return;
+void OutlineOperations::round(const Outline& x, std::int64_t width) {
+  if (keep_ != Keep::kRounded || !x.node || x.memory->recipe) return;
   const std::uint64_t groups = x.elements / count(EightBits::group(width));
   const std::uint64_t piece = 4 * std::min(x.elements, count(EightBits::piece(shape_.cuda)));
   const auto pass = [&](std::uint64_t cpu, std::uint64_t cuda) {

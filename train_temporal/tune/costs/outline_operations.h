@@ -34,7 +34,7 @@ class OutlineOperations {
     return result;
   }
 
-  void hidden(const Outline& x, std::int64_t width);
+  void round(const Outline& x, std::int64_t width);
   Outline linear(const Outline& x, const torch::Tensor& weight, const torch::Tensor& bias);
   Outline norm(const Outline& x, const vit::NormImpl& layer);
   Outline norm_of_heads(const Outline& x, const vit::NormImpl& layer);

@@ -14,8 +14,10 @@ torch::Tensor float_copy(const torch::Tensor& x) {
 }  // namespace
 
 std::int64_t EightBits::group(std::int64_t width) {
-  constexpr std::int64_t kGroup = 128;
-  return width % kGroup == 0 ? kGroup : width;
+  if (width % 128 == 0) return 128;
+  for (std::int64_t group = 512; group >= 64; --group)
+    if (width % group == 0) return group;
+  return width;
 }
 
 std::int64_t EightBits::piece(bool cuda) {

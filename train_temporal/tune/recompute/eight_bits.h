@@ -1,6 +1,6 @@
 // Values in 8 bits: groups of neighbours, each from its least to its greatest value in 255 equal
-// steps, as in ActNN (Chen et al. 2021, arXiv:2104.14129); rounded to the nearest, so that a run
-// can be repeated. A value is off by at most half a step.
+// steps, as in ActNN (Chen et al. 2021, arXiv:2104.14129), but rounded to the nearest, not at
+// random. A value is off by at most half a step.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ class EightBits {
   explicit EightBits(const torch::Tensor& x);
   torch::Tensor values() const;  // like x, contiguous
 
-  // Neighbours in a row of so many values that share a step: 128, or all where these do not divide
-  // them.
+  // Neighbours in a row of so many values that share a step: 128 where that divides the row, else
+  // its greatest divisor from 64 to 512, or all of it.
   static std::int64_t group(std::int64_t width);
   // Values that operators take at a time, which bounds their temporary float32 numbers.
   static std::int64_t piece(bool cuda);

@@ -33,6 +33,8 @@ bool drops(Keep keep, Again kind, const Stays& stays, std::uint64_t bytes) {
 //   product(x, factors, weight, bias)       linear, of what is cast already
 //   is_parameter(x)
 //   again(kind, inputs, compute)            compute(ops, inputs), whose result may be dropped
+//   round(x, width)                         with Keep::kRounded, x [..., width] is kept in 8 bits,
+//                                           unless it needs no gradient or is computed again
 template <class Base>
 struct Recomputing : Base {
   using Base::Base;
@@ -48,6 +50,7 @@ struct Recomputing : Base {
     const bool widens = weight.size(0) >= weight.size(1);
     return widens ? this->again(Again::kProduct, inputs, compute) : compute(*this, inputs);
   }
+  void hidden(const Value& x, std::int64_t width) { this->round(x, width); }
   Value cast(const Value& x) {
     return pointwise({x}, [](Base& ops, const Inputs& in) { return ops.cast(in[0]); });
   }

@@ -128,7 +128,9 @@ torch::Tensor TensorRecipes::run(Again kind, const Tensors& inputs, const Comput
 }
 
 void TensorRecipes::round(const torch::Tensor& tensor) {
-  if (keep_ != Keep::kRounded || recipe_of(tensor) || !tensor.is_contiguous()) return;
+  if (keep_ != Keep::kRounded || !tensor.requires_grad() || recipe_of(tensor)) return;
+  TORCH_INTERNAL_ASSERT(tensor.is_contiguous() && tensor.nbytes() == tensor.storage().nbytes(),
+                        "parts of it have their places in what is unpacked");
   const auto values = [packed = EightBits(tensor)] { return packed.values(); };
   entries_.push_back(
       {tensor.storage().getWeakStorageImpl(), std::make_shared<TensorRecipe>(values)});

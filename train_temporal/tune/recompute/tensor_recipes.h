@@ -42,7 +42,7 @@ class TensorRecipes {
   TensorRecipes& operator=(const TensorRecipes&) = delete;
 
   torch::Tensor run(Again kind, const Tensors& inputs, const Compute& compute);
-  // What saves this tensor keeps it in 8 bits, with Keep::kRounded.
+  // With Keep::kRounded, what saves this tensor or parts of it keeps it in 8 bits.
   void round(const torch::Tensor& tensor);
   // For a node of the graph that saves this tensor.
   std::shared_ptr<KeptTensor> pack(const torch::Tensor& tensor);
@@ -82,7 +82,7 @@ struct RecordedOperations : vit::TorchOperations {
     return frugal ? frugal_gelu(x, "tanh") : at::gelu(x, "tanh");
   }
   bool is_parameter(const Value& x) const { return x.dim() == 1; }
-  void hidden(const Value& x, std::int64_t) const {
+  void round(const Value& x, std::int64_t) const {
     if (recipes) recipes->round(x);
   }
   template <class Compute>

@@ -18,16 +18,16 @@ enum class Keep {
   kWhole,   // all that operators save
   kCheap,   // what is pointwise is computed again: norms, activations, casts, half-precision sums
   kLean,    // so are the products that give at least as many values as they take: qkv, proj, fc1
-  kRounded  // as kCheap, with what fc1 gives in 8 bits (recompute/eight_bits.h): gradients are not
-            // exact, so only where that is allowed
+  kRounded  // as kCheap, with what fc1 gives in 8 bits (recompute/eight_bits.h): gradients are
+            // approximate, so only where that is allowed
 };
 inline const WordTable<Keep> kKeepWords{{"whole", Keep::kWhole},
                                         {"cheap", Keep::kCheap},
                                         {"lean", Keep::kLean},
                                         {"rounded", Keep::kRounded}};
 inline constexpr Keep kKeeps[] = {Keep::kWhole, Keep::kCheap, Keep::kLean, Keep::kRounded};
-inline std::span<const Keep> keeps(bool rounded) {
-  return std::span(kKeeps).first(rounded ? 4 : 3);
+inline std::span<const Keep> keeps(bool eight_bits) {
+  return std::span(kKeeps).first(std::size(kKeeps) - (eight_bits ? 0 : 1));
 }
 
 // Of a step whose graph keeps so much.
@@ -47,7 +47,8 @@ struct StepCost {
   std::uint64_t output = 0;
   std::uint64_t forward_extra = 0;  // beyond input and output, while it runs without a graph
   double forward = 0;
-  std::vector<GraphCost> graphs = std::vector<GraphCost>(3);  // of the first so many of kKeeps
+  // Of the first so many of kKeeps.
+  std::vector<GraphCost> graphs = std::vector<GraphCost>(tune::keeps(false).size());
 
   std::span<const Keep> keeps() const { return std::span(kKeeps).first(graphs.size()); }
 
