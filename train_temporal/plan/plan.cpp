@@ -190,17 +190,17 @@ std::vector<Change> changes(const Query& query, const Trained& trained, std::uin
     if (!rows.empty()) found.push_back({what, rows.front()});
     return !rows.empty();
   };
-  add("another schedule, which train --tune finds by itself", query, trained);
+  const bool fits = add("another schedule, which train --tune finds by itself", query, trained);
   if (!query.half) {
     Query half = query;
     half.half = true;
     add("--amp bf16: matrix products in half the bytes", half, trained);
   }
   if (!query.eight_bits && trained.blocks > 0) {
-    const double exact = found.empty() ? kInfinity : found.front().row.work;
+    const double exact = fits ? found.front().row.work : kInfinity;
     Query rounded = query;
     rounded.eight_bits = true;
-    if (add("--tune-8bit: the output of fc1 in 8 bits, approximate gradients", rounded, trained) &&
+    if (add("--tune-8bit: gradients are approximate", rounded, trained) &&
         found.back().row.work >= exact)
       found.pop_back();
   }

@@ -47,22 +47,13 @@ const Way& RecomputePlanner::choose(std::int64_t frames) {
 void RecomputePlanner::take(const std::vector<ConsideredWay>& considered) {
   const ConsideredWay& best = considered.front();
   const bool is_first = chosen_.empty();
-  go(best.way);
+  current_ = chosen_[frames_] = best.way;
+  schedules_.clear();
   if (!is_first) return;
   log_info_once(concat("a tuning step of ", plural(static_cast<std::size_t>(frames_), "frame"),
                        " goes by ", to_string(best.way), ": ", human_bytes(best.use.peak),
                        budget() > 0 ? concat(" of ", human_bytes(budget())) : "",
                        rejected(considered)));
-}
-
-void RecomputePlanner::go(const Way& way) {
-  current_ = chosen_[frames_] = way;
-  schedules_.clear();
-  const std::size_t steps = task_(frames_).chunks->cost(way.chunk).chain.size();
-  if (std::ranges::count(schedule(way.chunk, steps), Keep::kRounded, &Operation::keep) > 0)
-    log_info_once(
-        "--tune-8bit: the memory budget asks for it, so some blocks keep the output of fc1 in 8 "
-        "bits, and gradients are approximate");
 }
 
 std::uint64_t RecomputePlanner::predicted_bytes(std::int64_t frames) const {
@@ -84,7 +75,8 @@ void RecomputePlanner::shrink() {
                   human_bytes(best.use.peak), ")"));
   learnt_ = std::max(next, best.use.peak);
   chosen_.clear();
-  go(best.way);
+  current_ = chosen_[frames_] = best.way;
+  schedules_.clear();
 }
 
 void RecomputePlanner::set_learnt_budget(std::uint64_t bytes) {
@@ -103,6 +95,10 @@ const Schedule& RecomputePlanner::schedule(std::int64_t frames, std::size_t step
   if (schedule.empty())
     schedule =
         make_schedule(Strategy::kOptimal, chain, cost.input, least_memory(chain, cost.input));
+  if (std::ranges::count(schedule, Keep::kRounded, &Operation::keep) > 0)
+    log_info_once(
+        "--tune-8bit: the memory budget asks for it, so some blocks keep the output of fc1 in 8 "
+        "bits, and gradients are approximate");
   return schedule;
 }
 

@@ -27,7 +27,8 @@ class RecomputePlanner {
   // Memory ran out on the current way: another one that takes at most three quarters of it, for
   // this step and those after it. SystemError when there is none.
   void shrink();
-  // The current way's, for a chunk of so many frames whose first so many steps are to be run.
+  // The current way's, for a chunk of so many frames whose first so many steps are to be run. The
+  // first one whose gradients are approximate is said.
   const Schedule& schedule(std::int64_t frames, std::size_t steps);
 
   // Memory that ran out has taught this: a budget that goes before the given one, 0 before memory
@@ -38,8 +39,6 @@ class RecomputePlanner {
  private:
   std::uint64_t budget() const { return learnt_ > 0 ? learnt_ : budget_; }
   void take(const std::vector<ConsideredWay>& considered);
-  // Takes this way for steps of frames_, and says so where its gradients are approximate.
-  void go(const Way& way);
 
   Task task_;
   std::uint64_t budget_, learnt_ = 0;

@@ -161,8 +161,8 @@ def test_8_bits_take_less_time_within_a_budget():
     assert "`train --tune --tune-8bit` takes" in coldframe(*words, "--8bit").stdout
     # Nothing is offered that is no faster.
     answer = plan("vit_small_patch16_224", "--memory", "3GiB", "--exams", 64)["answer"]
-    times = [change["way"]["operations"] for change in answer["changes"]]
-    assert all(time < times[0] for time, change in zip(times, answer["changes"]) if "8bit" in change["change"])
+    assert answer["changes"][0]["change"].startswith("another schedule")
+    assert not any("8bit" in change["change"] for change in answer["changes"])
 
 
 def test_the_most_exams_are_counted_to_the_end():

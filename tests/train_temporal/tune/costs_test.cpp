@@ -174,25 +174,29 @@ struct Planned {
   const char* name;
   Strategy strategy;
   double budget;  // of kOptimal: from the least (0) to that of none (1)
+  bool eight_bits = false;
 };
 constexpr Planned kPlanned[] = {{"none", Strategy::kNone, 0},
                                 {"cheap", Strategy::kCheap, 0},
                                 {"optimal 0", Strategy::kOptimal, 0},
-                                {"optimal 0.4", Strategy::kOptimal, 0.4}};
+                                {"optimal 0.4", Strategy::kOptimal, 0.4},
+                                {"8 bits 0", Strategy::kOptimal, 0, true},
+                                {"8 bits 0.4", Strategy::kOptimal, 0.4, true}};
 
 TEST(Costs, PeaksOfSchedulesAreAsPredicted) {
   count_cpu_memory();
   TextRows table{{"model", "precision", "strategy", "MiB", "predicted / measured"}};
   for (const Model& model : kModels) {
     for (const bool half : {false, true}) {
-      const ChainShape shape = shape_of(model, half);
+      ChainShape shape = shape_of(model, half);
       const std::int64_t frames = frames_of(model, half);
-      const ChunkCost cost = chunk_cost(shape, frames);
-      const auto none =
-          simulate(make_schedule(Strategy::kNone, cost.chain, cost.input), cost.chain, cost.input);
-      const std::uint64_t least = least_memory(cost.chain, cost.input);
       plan::MeasuredVit vit(shape, torch::kCPU);
       for (const Planned& planned : kPlanned) {
+        shape.eight_bits = planned.eight_bits;
+        const ChunkCost cost = chunk_cost(shape, frames);
+        const auto none = simulate(make_schedule(Strategy::kNone, cost.chain, cost.input),
+                                   cost.chain, cost.input);
+        const std::uint64_t least = least_memory(cost.chain, cost.input);
         const auto budget = least + static_cast<std::uint64_t>(
                                         planned.budget * static_cast<double>(none.peak - least));
         const Schedule schedule = make_schedule(planned.strategy, cost.chain, cost.input, budget);
@@ -211,7 +215,7 @@ TEST(Costs, PeaksOfSchedulesAreAsPredicted) {
       }
     }
   }
-  EXPECT_EQ(table.size(), 41);
+  EXPECT_EQ(table.size(), 61);
   write_table(table, std::cout);
 }
 

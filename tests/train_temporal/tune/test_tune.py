@@ -18,7 +18,7 @@ import vit_features  # noqa: E402
 
 MEAN, STD = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
 EXAMS, FRAMES, LABELS = 2, 3, [1, 0]
-#name, arguments of timm, pooling, cut, blocks that are trained
+# name, arguments of timm, pooling, cut, blocks that are trained
 SMALL, NARROW = {"img_size": 48, "depth": 3}, {"depth": 2, "embed_dim": 192, "num_heads": 3}
 MODELS = {
     "tiny": ("vit_tiny_patch16_224", SMALL, "cls", 0, 3),
@@ -160,31 +160,23 @@ def twin(request, tmp_path_factory):
 def timm_gradients(model, names):
     gradients = canonical({name: torch.zeros_like(p) if p.grad is None else p.grad
                            for name, p in model.named_parameters()})
-    return {
-name: gradients[name] for name in names
-}
+    return {name: gradients[name] for name in names}
 
-@pytest.mark.parametrize("ways", [ {}, {"strategy" : "optimal", "chunk" : 2} ],
-                         ids = [ "at once", "in chunks" ]) def
-    test_a_step_is_that_of_timm_and_pytorch(twin, ways)
-    : result = twin.drive("step", **ways) if ways else twin.whole loss,
-      features, head =
-                    twin.stepped expect_near(part_of(result, "head:weight:"),
-                                             part_of(twin.whole, "head:weight:"), 0) assert
-                    abs(result["loss"] - loss) <=
-                    1e-5 * loss expect_near({"features" : result["features"]},
-                                            {"features" : features.detach()})
-                               expect_near(part_of(result, "head:gradient:"),
-                                           {
-name: p.grad for name, p in head.named_parameters()
-                                           }) gradients = part_of(result, "vit:gradient:")
-                        expect_near(gradients, timm_gradients(twin.model, gradients)) trained =
-                            canonical({
-name: p for name, p in twin.model.named_parameters() if p.grad is not None
-                            }) if twin.cut
-                            == 0 : #all that a gradient reaches is trained assert set(gradients) ==
-{name for name in trained
-}
+
+@pytest.mark.parametrize("ways", [{}, {"strategy": "optimal", "chunk": 2}], ids=["at once", "in chunks"])
+def test_a_step_is_that_of_timm_and_pytorch(twin, ways):
+    result = twin.drive("step", **ways) if ways else twin.whole
+    loss, features, head = twin.stepped
+    expect_near(part_of(result, "head:weight:"), part_of(twin.whole, "head:weight:"), 0)
+    assert abs(result["loss"] - loss) <= 1e-5 * loss
+    expect_near({"features": result["features"]}, {"features": features.detach()})
+    expect_near(part_of(result, "head:gradient:"), {name: p.grad for name, p in head.named_parameters()})
+    gradients = part_of(result, "vit:gradient:")
+    expect_near(gradients, timm_gradients(twin.model, gradients))
+    trained = canonical({name: p for name, p in twin.model.named_parameters() if p.grad is not None})
+    if twin.cut == 0:  # all that a gradient reaches is trained
+        assert set(gradients) == {name for name in trained}
+
 
 def test_what_is_merged_after_a_step_is_timms_after_the_same(twin):
     merged = twin.drive("merge", rate=0.5)
@@ -223,8 +215,7 @@ def test_low_rank_matrices(tmp_path):
     result = twin.drive("step", lora=4, alpha=8)
     weights, gradients = part_of(result, "vit:weight:"), part_of(result, "vit:gradient:")
     layers = [f"blocks.{block}.attn.{layer}" for block in (1, 2) for layer in ("qkv", "proj")]
-    assert set(gradients) == {f"{layer}.lora_{end}" for layer in layers for end in ("down", "up")
-}
+    assert set(gradients) == {f"{layer}.lora_{end}" for layer in layers for end in ("down", "up")}
     for layer in layers:
         parent = twin.model.get_submodule(layer.rsplit(".", 1)[0])
         setattr(parent, layer.rsplit(".", 1)[1],
@@ -232,9 +223,8 @@ def test_low_rank_matrices(tmp_path):
     loss, _, _ = twin.step(part_of(result, "head:weight:"))
     assert abs(result["loss"] - loss) <= 1e-5 * loss
     parameters = dict(twin.model.named_parameters())
-    expect_near(gradients, {
-  name: parameters[name.replace("lora_", "")].grad for name in gradients})
-#Merged : one linear layer again.
+    expect_near(gradients, {name: parameters[name.replace("lora_", "")].grad for name in gradients})
+    # Merged: one linear layer again.
     with torch.no_grad():
         for layer in layers:
             wrapped = twin.model.get_submodule(layer)

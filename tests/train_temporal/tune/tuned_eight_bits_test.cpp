@@ -17,7 +17,7 @@ torch::Tensor half_steps(const torch::Tensor& x, std::int64_t group) {
 TEST(EightBits, ValuesAreOffByHalfAStepAtMost) {
   torch::manual_seed(1);
   for (const auto& [width, group] :
-       {std::pair{256, 128}, std::pair{130, 130}, std::pair{5460, 455}, std::pair{1, 1}}) {
+       {std::pair{256, 128}, std::pair{130, 130}, std::pair{5460, 130}, std::pair{1, 1}}) {
     for (const auto type : {torch::kFloat32, torch::kBFloat16}) {
       const torch::Tensor x = (torch::randn({3, 5, width}) * 4).to(type);
       const torch::Tensor found = EightBits(x).values();

@@ -113,7 +113,7 @@ class StepMeter {
     const std::uint64_t input_gradient = input_needs_gradient ? x.bytes() : 0;
     graph->backward_extra = beside - std::min(beside, input_gradient);
     // With a graph the pass forward may take longer: it packs what is kept in 8 bits.
-    graph->backward = tape.backward_work() + tape.forward_work() - cost.forward;
+    graph->backward = tape.backward_work() + (tape.forward_work() - cost.forward);
   }
 
   // Levels of pixels are looked up channel by channel and put side by side.

@@ -14,8 +14,7 @@ torch::Tensor float_copy(const torch::Tensor& x) {
 }  // namespace
 
 std::int64_t EightBits::group(std::int64_t width) {
-  if (width % 128 == 0) return 128;
-  for (std::int64_t group = 512; group >= 64; --group)
+  for (std::int64_t group = 128; group <= 512; ++group)
     if (width % group == 0) return group;
   return width;
 }

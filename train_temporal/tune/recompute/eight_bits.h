@@ -16,8 +16,8 @@ class EightBits {
   explicit EightBits(const torch::Tensor& x);
   torch::Tensor values() const;  // like x, contiguous
 
-  // Neighbours in a row of so many values that share a step: 128 where that divides the row, else
-  // its greatest divisor from 64 to 512, or all of it.
+  // Neighbours in a row of so many values that share a step: its least divisor from 128 to 512, or
+  // all of it.
   static std::int64_t group(std::int64_t width);
   // Values that operators take at a time, which bounds their temporary float32 numbers.
   static std::int64_t piece(bool cuda);

@@ -1,6 +1,7 @@
 // Graphs of LibTorch's autograd that keep less: what an operation saves for the way back is dropped
 // where it can be computed again (recomputing.h), by hooks on autograd's saved tensors. Its own
-// formulas of gradients see the same numbers, so that gradients have the same bits.
+// formulas of gradients see the same numbers, so that gradients have the same bits (but for what is
+// kept in 8 bits).
 #pragma once
 
 #include <functional>
