@@ -1,4 +1,5 @@
-// What a part that is trained takes, with what is the same for any number of exams.
+// Bytes and operations of a step that trains one part of a ViT. What does not depend on the number
+// of exams is found once.
 #pragma once
 
 #include <cstdint>

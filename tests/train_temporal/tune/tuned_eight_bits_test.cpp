@@ -1,7 +1,6 @@
 // Values that are kept in 8 bits, and the gradients that come of them.
 #include "train_temporal/tune/recompute/eight_bits.h"
 
-#include "common/cli/log.h"
 #include "tests/train_temporal/tune/tuned_models.h"
 
 namespace coldframe::tune::testing {
@@ -51,17 +50,10 @@ TEST(EightBits, EqualValuesStayAndNotANumberStaysNone) {
   EXPECT_TRUE(found[1].isnan().all().item<bool>());  // so that nobody takes them for values
 }
 
-class RoundedGradients : public ::testing::Test {
- protected:
-  void SetUp() override {
-    at::set_num_threads(1);
-    set_quiet(true);
-  }
-  void TearDown() override { set_quiet(false); }
-};
+using RoundedGradients = QuietTest;
 
-// Of every kind of perceptron, the gradient of all parameters together is within 1 %, where the
-// budget asks for 8 bits.
+// Where the budget asks for 8 bits, the gradient of all parameters together is within 1 %, with
+// every kind of MLP.
 TEST_F(RoundedGradients, AreWithinOnePercent) {
   for (const auto& [name, set] :
        std::initializer_list<std::pair<const char*, void (*)(vit::Architecture&)>>{

@@ -11,11 +11,10 @@
 namespace coldframe::tune::testing {
 namespace {
 
-class TunedMemory : public ::testing::Test {
+class TunedMemory : public QuietTest {
  protected:
   void SetUp() override {
-    at::set_num_threads(1);
-    set_quiet(true);
+    QuietTest::SetUp();
     count_cpu_memory();
     vit::Architecture architecture = vit::small_architecture(96, 3, 8, 8);
     architecture.depth = 6;
@@ -25,7 +24,7 @@ class TunedMemory : public ::testing::Test {
   }
   void TearDown() override {
     count_cpu_memory(0);
-    set_quiet(false);
+    QuietTest::TearDown();
   }
 
   static void make_gradients(TunedVit& vit) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/cli/log.h"
 #include "extract/vit/random_weights.h"
 #include "tests/extract/vit/engine_models.h"
 #include "train_temporal/tune/tuned_vit.h"
@@ -17,6 +18,16 @@
 namespace coldframe::tune::testing {
 
 inline constexpr std::int64_t kFrames = 5;
+
+// On one thread, which is quicker for models as small as these, and without log lines.
+class QuietTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    at::set_num_threads(1);
+    set_quiet(true);
+  }
+  void TearDown() override { set_quiet(false); }
+};
 
 inline Json recipe_of(const vit::Architecture& architecture, const ImageSize& size,
                       const vit::FeatureOptions& features) {
@@ -142,7 +153,7 @@ inline double most(const torch::Tensor& x) {
   return x.abs().max().item<double>();
 }
 
-// Of all gradients together, relative to their norm.
+// The distance of all gradients together, relative to the norm of the expected ones.
 inline double distance(const std::map<std::string, torch::Tensor>& found,
                        const std::map<std::string, torch::Tensor>& expected) {
   double off = 0, all = 0;

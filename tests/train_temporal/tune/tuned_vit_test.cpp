@@ -52,14 +52,7 @@ void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
 }
 
-class Strategies : public ::testing::TestWithParam<Case> {
- protected:
-  void SetUp() override {
-    at::set_num_threads(1);  // quicker, for models as small as these
-    set_quiet(true);
-  }
-  void TearDown() override { set_quiet(false); }
-};
+class Strategies : public QuietTest, public ::testing::WithParamInterface<Case> {};
 
 TEST_P(Strategies, GradientsAreThoseOfOneGraph) {
   const Case& c = GetParam();
@@ -163,14 +156,8 @@ TEST_P(Strategies, TrainedValuesAreThoseOfTheModelAndOfThePlan) {
 INSTANTIATE_TEST_SUITE_P(, Strategies, ::testing::ValuesIn(cases()),
                          [](const auto& made) { return made.param.name; });
 
-class TunedVitTest : public ::testing::Test {
+class TunedVitTest : public QuietTest {
  protected:
-  void SetUp() override {
-    at::set_num_threads(1);
-    set_quiet(true);
-  }
-  void TearDown() override { set_quiet(false); }
-
   static vit::Architecture architecture() {
     vit::Architecture shape = vit::small_architecture(64, 2, 4, 4);
     shape.depth = 4;

@@ -12,7 +12,7 @@ namespace coldframe::temporal {
 
 namespace {
 
-// Where exams are lost: the names of each step in files and on the page.
+// The steps at which exams are lost, as files and as the page name them.
 struct FlowStep {
   const char *key, *said;
   std::size_t ExamFlow::*exams;

@@ -121,7 +121,7 @@ Taken taken_by_summaries(const Json& result) {
   return taken;
 }
 
-// What the fits of the main model chose where a summary may take its place.
+// Says how often a summary took the main model's place.
 std::string choice_sentence(const Json& config, const Json& result) {
   const Taken taken = taken_by_summaries(result);
   if (config.value("inputs", "") != "auto" || taken.fits == 0) return "";
