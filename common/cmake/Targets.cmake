@@ -1,5 +1,7 @@
 # coldframe_library(NAME SOURCES... [LINK ...]) and coldframe_program(...): our own code, with
-# our warnings as errors and the repository root as its include path.
+# our warnings as errors and the repository root as its include path. Among SOURCES, a folder (it ends in /) stands for
+# its sources and those of its sub-folders, so that a new file is built where it lies: all but those that a target above
+# took, main.cpp, which is a program's, and *_cuda.cpp, which needs the CUDA toolkit.
 #
 # Most of the time goes into headers that many sources include. Several sources of a target are therefore compiled as
 # one (CMake's unity builds), so that names in the unnamed namespaces of one room differ from file to file, and the
@@ -8,6 +10,26 @@
 # no time, since it runs once a job (options, reports) or LibTorch's operators do the work: it is compiled with -O1,
 # which takes a third less time, as programs' mains and tests are.
 find_package(Threads REQUIRED)
+
+# Lists in `out` what SOURCES stand for, and notes them as taken; of a folder, what has the `pattern`.
+function(coldframe_sources out pattern)
+  get_property(taken GLOBAL PROPERTY COLDFRAME_TAKEN)
+  set(sources "")
+  foreach(entry ${ARGN})
+    get_filename_component(path ${entry} ABSOLUTE)
+    if(entry MATCHES "/$")
+      file(GLOB_RECURSE found CONFIGURE_DEPENDS ${path}/${pattern})
+      list(FILTER found EXCLUDE REGEX "/main\\.cpp$|_cuda\\.cpp$")
+      list(REMOVE_ITEM found ${taken})
+      list(APPEND sources ${found})
+    else()
+      list(APPEND sources ${path})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES sources)
+  set_property(GLOBAL APPEND PROPERTY COLDFRAME_TAKEN ${sources})
+  set(${out} ${sources} PARENT_SCOPE)
+endfunction()
 
 function(coldframe_own_code target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${COLDFRAME_UNITY} UNITY_BUILD_BATCH_SIZE 20)
@@ -46,7 +68,8 @@ endfunction()
 
 function(coldframe_library target)
   cmake_parse_arguments(arg "COLD" "" "SOURCES;LINK" ${ARGN})
-  add_library(${target} STATIC ${arg_SOURCES})
+  coldframe_sources(sources *.cpp ${arg_SOURCES})
+  add_library(${target} STATIC ${sources})
   coldframe_own_code(${target})
   if(arg_COLD)
     coldframe_compile_quickly(${target})
@@ -56,19 +79,27 @@ endfunction()
 
 function(coldframe_program target)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
-  add_executable(${target} ${arg_SOURCES})
+  coldframe_sources(sources *.cpp ${arg_SOURCES})
+  add_executable(${target} ${sources})
   coldframe_own_code(${target})
   coldframe_compile_quickly(${target})
   coldframe_link(${target} ${arg_LINK})
 endfunction()
 
-# coldframe_test(NAME SOURCES... [LINK ...] [APART SUITE...]): one GoogleTest program, which CTest starts once for all of
-# its cases: most of a case would be that start. The suites in APART kill, fork or limit a process, or take long: each is
+# coldframe_driver(...): a program that tests or measurements run.
+function(coldframe_driver target)
+  coldframe_program(${target} ${ARGN})
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+endfunction()
+
+# coldframe_test(NAME SOURCES... [LINK ...] [APART SUITE...]): one GoogleTest program, of a folder its *_test.cpp, which
+# CTest starts once for all of its cases: most of a case would be that start. The suites in APART kill, fork or limit a process, or take long: each is
 # a CTest entry of its own, NAME.SUITE. The others have the label `quick`. (What headers define is tested as -O1 makes it.)
 function(coldframe_test target)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK;APART" ${ARGN})
   find_package(GTest REQUIRED)
-  add_executable(${target} ${arg_SOURCES})
+  coldframe_sources(sources *_test.cpp ${arg_SOURCES})
+  add_executable(${target} ${sources})
   coldframe_own_code(${target})
   coldframe_compile_quickly(${target})
   coldframe_link(${target} ${arg_LINK})

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "common/torch/precision.h"
+#include "extract/vit/backbone.h"
 #include "extract/vit/gpu/engine.h"
 
 namespace coldframe::vit::gpu {

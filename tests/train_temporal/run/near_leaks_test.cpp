@@ -14,13 +14,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr std::size_t kExams = 60;
+constexpr std::size_t kCohortSize = 60;
 
 Labels binary() {
   Labels labels;
   labels.name = "label";
   labels.classes = {"no", "yes"};
-  for (std::size_t i = 0; i < kExams; ++i) labels.value.push_back(i % 3 == 0);
+  for (std::size_t i = 0; i < kCohortSize; ++i) labels.value.push_back(i % 3 == 0);
   return labels;
 }
 
@@ -29,8 +29,8 @@ Labels numbers(Task task) {
   labels.name = "days";
   labels.task = task;
   if (task == Task::kCox) labels.event = "died";
-  labels.value.assign(kExams, 0);
-  for (std::size_t i = 0; i < kExams; ++i)
+  labels.value.assign(kCohortSize, 0);
+  for (std::size_t i = 0; i < kCohortSize; ++i)
     labels.number.push_back(task == Task::kCox ? survival_label(10.0 + i, i % 4 > 0) : 10.0 + i);
   return labels;
 }
@@ -39,7 +39,7 @@ Labels numbers(Task task) {
 std::vector<std::string> leaks(const Labels& labels, bool category, const auto& value_of) {
   CovariateColumn column{"x", category, {}};
   std::vector<std::size_t> patient;
-  for (std::size_t i = 0; i < kExams; ++i) {
+  for (std::size_t i = 0; i < kCohortSize; ++i) {
     column.values.push_back(value_of(i));
     patient.push_back(i);
   }
