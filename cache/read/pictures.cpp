@@ -19,13 +19,10 @@ std::vector<std::size_t> middles_of_parts(std::size_t all, std::size_t most) {
   return places;
 }
 
-Pictures::Pictures(const CacheReader& cache, std::uint64_t most)
-    : cache_(cache), most_(cache.recipe().has_thumbnails() ? most : 0) {}
-
 std::vector<html::Picture> Pictures::of(std::size_t exam, const std::vector<std::size_t>& frames) {
   if (!wanted()) return {};
-  const std::vector<std::string> files = cache_.thumbnails(exam);
-  const ExamInfo& info = cache_.exams()[exam];
+  const std::vector<std::string> files = thumbnails_(exam);
+  const ExamInfo& info = exams_[exam];
   if (files.size() != info.frames()) return {};
   std::vector<html::Picture> pictures;
   std::uint64_t bytes = 0;
@@ -46,7 +43,7 @@ std::vector<html::Picture> Pictures::of(std::size_t exam, const std::vector<std:
 }
 
 std::vector<html::Picture> Pictures::of(std::size_t exam) {
-  const std::vector<std::uint8_t>& present = cache_.exams()[exam].present;
+  const std::vector<std::uint8_t>& present = exams_[exam].present;
   std::vector<std::size_t> frames, shown;
   for (std::size_t t = 0; t < present.size(); ++t)
     if (present[t] != 0) frames.push_back(t);

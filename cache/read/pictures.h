@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cache/read/reader.h"
+#include "cache/format/exam.h"
 #include "common/charts/html.h"
 
 namespace coldframe::cache {
@@ -22,8 +23,13 @@ std::vector<std::size_t> middles_of_parts(std::size_t all, std::size_t most);
 // Hands out the thumbnails of exam after exam, until they would be too many for a page.
 class Pictures {
  public:
-  // `most`: bytes of JPEG. 0, or a cache without thumbnails: there are no pictures.
-  Pictures(const CacheReader& cache, std::uint64_t most);
+  // `cache`: CacheReader, or what reads several as one. `most`: bytes of JPEG. 0, or a cache
+  // without thumbnails: there are no pictures.
+  template <typename Reader>
+  Pictures(const Reader& cache, std::uint64_t most)
+      : exams_(cache.exams()),
+        thumbnails_([&cache](std::size_t exam) { return cache.thumbnails(exam); }),
+        most_(cache.recipe().has_thumbnails() ? most : 0) {}
 
   // One for each of `frames`; empty when the exam has none, or they do not fit any more.
   std::vector<html::Picture> of(std::size_t exam, const std::vector<std::size_t>& frames);
@@ -39,7 +45,8 @@ class Pictures {
  private:
   static constexpr std::size_t kTried = 8;
 
-  const CacheReader& cache_;
+  const std::vector<ExamInfo>& exams_;
+  std::function<std::vector<std::string>(std::size_t exam)> thumbnails_;
   std::uint64_t most_, bytes_ = 0;
   std::size_t left_out_ = 0;
 };

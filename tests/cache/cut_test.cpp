@@ -74,46 +74,6 @@ TEST_P(Cuts, AreReadAsTheyWereWritten) {
   EXPECT_EQ(seen, order);
 }
 
-// The exam behind another one, by hand.
-ExamFeatures behind(const ExamFeatures& first, ExamFeatures exam, double seconds) {
-  const auto prepend = [](auto& to, const auto& from) {
-    to.insert(to.begin(), from.begin(), from.end());
-  };
-  for (double& time : exam.info.time_s) time += seconds;
-  prepend(exam.info.time_s, first.info.time_s);
-  prepend(exam.info.present, first.info.present);
-  prepend(exam.info.frame_source, first.info.frame_source);
-  exam.info.frame_index.clear();
-  for (FrameColumn& column : exam.info.frame_columns)
-    for (const FrameColumn& before : first.info.frame_columns)
-      if (before.name == column.name) prepend(column.values, before.values);
-  for (std::size_t view = 0; view < exam.views.size(); ++view) {
-    prepend(exam.views[view].values, first.views[view].values);
-    prepend(exam.views[view].cut, first.views[view].cut);
-  }
-  prepend(exam.thumbnails, first.thumbnails);
-  return exam;
-}
-
-TEST_P(Cuts, AreReadBehindThoseOfEarlierExams) {
-  write_cache(path_, exams_, options(), GetParam().cut);
-  CacheReader cache(path_);
-  const std::vector<double> begin = {100, 200, 300, 400};
-  cache.join_exams({{0}, {1}, {0, 2}, {1, 3}}, begin);
-  const std::vector<ExamFeatures> joined = {exams_[0], exams_[1], behind(exams_[0], exams_[2], 200),
-                                            behind(exams_[1], exams_[3], 200)};
-  expect_all(cache, joined);
-  const std::vector<std::size_t> order{3, 0, 2, 3};
-  std::vector<std::size_t> seen;
-  cache.scan_cut(1, order, [&](std::size_t exam, std::span<const std::byte> rows) {
-    std::vector<std::byte> expected(joined[exam].views[1].cut.size());
-    cache.read_cut(exam, 1, expected);
-    EXPECT_TRUE(std::ranges::equal(rows, expected));
-    seen.push_back(exam);
-  });
-  EXPECT_EQ(seen, order);
-}
-
 TEST_P(Cuts, StayWithTheirExams) {
   write_cache(path_, exams_, options(), GetParam().cut);
   ExamInfo changed = exams_[2].info;

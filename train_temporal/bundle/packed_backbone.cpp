@@ -135,7 +135,7 @@ void require_recipe_options(const std::string& text) {
 
 PackedBackbone pack_backbone(const temporal::ModelMetadata& card, const BackboneFiles& files,
                              const fs::path& folder) {
-  if (card.recipe.features.contains(cache::kRecipesOfStreams))
+  if (card.recipe.features.contains(temporal::kRecipesOfStreams))
     throw ConfigError(
         "the run's streams were extracted by recipes of their own, and a bundle holds one; "
         "predict with --run and a cache of each stream");

@@ -40,7 +40,7 @@ struct Outcome {
   bool clean() const { return left_out == 0 && failures == 0; }
 };
 
-Json summary_json(const Ensemble& ensemble, const cache::CacheReader& cache, const Outcome& outcome,
+Json summary_json(const Ensemble& ensemble, const SequenceReader& cache, const Outcome& outcome,
                   const ApplyOptions& options) {
   Json json;
   json["exams"] = outcome.exams.size();
@@ -157,7 +157,7 @@ void write_explanations(Ensemble& ensemble, const Dataset& dataset,
   publish(maps->folder, options.maps, existing_for(options.overwrite), require_maps);
 }
 
-void warn_of_use(Predictor& applied, const cache::CacheReader& cache,
+void warn_of_use(Predictor& applied, const SequenceReader& cache,
                  const std::vector<std::size_t>& exams) {
   const ModelMetadata& card = applied.ensemble().card();
   std::vector<std::string> patients;
@@ -183,7 +183,7 @@ void check_explain(const ApplyOptions& options, Predictor& applied) {
 }
 
 // Predicts all exams of the cache that have a frame, and writes the tables.
-Outcome predict(Predictor& applied, const cache::CacheReader& cache, const ApplyOptions& options) {
+Outcome predict(Predictor& applied, const SequenceReader& cache, const ApplyOptions& options) {
   Ensemble& ensemble = applied.ensemble();
   ensemble.require_same_features(cache, applied.cache());
   if (!options.maps.empty()) require_cut(cache);
@@ -224,7 +224,7 @@ int run_predict(const std::vector<std::string>& arguments) {
   if (!options.watch.empty()) return watch_folder(options);
   Predictor applied(options);
   check_explain(options, applied);
-  cache::CacheReader cache(named_caches(applied.features().string()));
+  SequenceReader cache(named_caches(applied.features().string()));
   for (const std::string& warning : arrange(cache, applied.ensemble().card().arrangement))
     log_warning(warning);
   const Outcome outcome = predict(applied, cache, options);

@@ -66,7 +66,7 @@ const std::filesystem::path& Predictor::features_of(const std::filesystem::path&
   return raw_->extract(input);
 }
 
-std::vector<std::string> Predictor::warnings_of(const cache::CacheReader& cache,
+std::vector<std::string> Predictor::warnings_of(const SequenceReader& cache,
                                                 const std::vector<std::size_t>& exams) {
   const std::string times = check_times(ensemble_, cache, exams, without_times_);
   std::vector<std::string> said = ensemble_.unlearnt_inputs(cache, exams);
@@ -82,7 +82,7 @@ std::optional<std::size_t> Predictor::count_known(std::span<const cache::ExamInf
   return temporal::count_known(folder_, exams, patients, used);
 }
 
-Json failures_json(const cache::CacheReader& cache) {
+Json failures_json(const SequenceReader& cache) {
   Json failures = Json::array();
   for (const cache::Failure& failure : cache.failures())
     failures.push_back(

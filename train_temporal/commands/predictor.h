@@ -32,7 +32,7 @@ class Predictor {
   std::filesystem::path weights(const std::filesystem::path& given) const;
   bool raw() const { return raw_.has_value(); }
   // What these exams have that the training had not, and what they lack; see check_times().
-  std::vector<std::string> warnings_of(const cache::CacheReader& cache,
+  std::vector<std::string> warnings_of(const SequenceReader& cache,
                                        const std::vector<std::size_t>& exams);
   // As count_known(), 0 with --other-patients; empty for a bundle, which names no exam of its
   // training.
@@ -54,6 +54,6 @@ class Predictor {
 std::vector<std::string> extraction_words(const ApplyOptions& options);
 
 // Exams, and frames, that could not be read, and why.
-Json failures_json(const cache::CacheReader& cache);
+Json failures_json(const SequenceReader& cache);
 
 }  // namespace coldframe::temporal

@@ -236,7 +236,7 @@ void predict(Predictor& applied, const fs::path& path, Json& result) {
   const std::string suffix = lower(path.extension().string());
   if ((suffix == ".csv" || suffix == ".tsv") && !fs::is_directory(path, error))
     throw DataError("a table may name files of other places; watched folders take images alone");
-  const cache::CacheReader cache(applied.features_of(path));
+  const SequenceReader cache(applied.features_of(path));
   Ensemble& ensemble = applied.ensemble();
   ensemble.require_same_features(cache, path);
   const auto exams = exams_with_frames(cache);

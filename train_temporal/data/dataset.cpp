@@ -101,7 +101,7 @@ Sequence sequence_of(const cache::ExamInfo& exam, std::int64_t first_row,
   return sequence;
 }
 
-VisitFrames visit_frames(const cache::CacheReader& cache, std::size_t exam) {
+VisitFrames visit_frames(const SequenceReader& cache, std::size_t exam) {
   const auto parts = cache.parts_of(exam);
   if (parts.size() == 1) return {};
   const auto frames = [&](std::size_t part) {
@@ -117,7 +117,7 @@ std::size_t present_frames(const cache::ExamInfo& exam) {
       std::count_if(exam.present.begin(), exam.present.end(), [](auto p) { return p != 0; }));
 }
 
-Dataset load_dataset(const cache::CacheReader& cache, std::span<const std::size_t> exams,
+Dataset load_dataset(const SequenceReader& cache, std::span<const std::size_t> exams,
                      const std::vector<std::string>& source_kinds, const torch::Device& device,
                      const std::vector<std::string>& views, Residence residence) {
   Dataset dataset;
@@ -215,7 +215,7 @@ double log_elapsed(double seconds) {
   return std::copysign(std::log1p(std::abs(seconds)), seconds);
 }
 
-std::vector<std::string> training_views(const cache::CacheReader& cache, ViewChoice choice) {
+std::vector<std::string> training_views(const SequenceReader& cache, ViewChoice choice) {
   if (choice == ViewChoice::kClean) return {"clean"};
   if (choice == ViewChoice::kAll && cache.views().size() < 2) {
     throw ConfigError(

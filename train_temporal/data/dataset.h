@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cache/read/reader.h"
 #include "common/torch/tensor.h"
+#include "train_temporal/data/sequences/sequence_reader.h"
 
 namespace coldframe::temporal {
 
@@ -36,8 +36,8 @@ struct Dataset {
   std::vector<Sequence> sequences;             // one per exam of the cache; no frames: not loaded
   std::vector<std::string> views = {"clean"};  // one after the other in `features`
   std::int64_t streams = 0;  // of merged frames: so many last columns tell which are there
-  torch::Device device = torch::kCPU;         // which computes; features may yet lie in memory
-  const cache::CacheReader* cache = nullptr;  // that it was loaded from; null: made otherwise
+  torch::Device device = torch::kCPU;     // which computes; features may yet lie in memory
+  const SequenceReader* cache = nullptr;  // that it was loaded from; null: made otherwise
 
   // A frame's row in view `view` lies this many rows behind its row in `clean`.
   std::int64_t rows_before(std::size_t view) const {
@@ -64,11 +64,11 @@ struct Arrangement {
 // The place of features while a model is fitted.
 enum class Residence { kAuto, kDevice, kMemory, kStream };
 
-// The exams given by index (see CacheReader::exams()), in each of `views`, of which "clean" is the
-// first, for `device`. SystemError before anything is read when they do not fit into memory,
+// The exams given by index (see SequenceReader::exams()), in each of `views`, of which "clean" is
+// the first, for `device`. SystemError before anything is read when they do not fit into memory,
 // DataError when a feature of a present frame is not finite. kStream reads no features: a
 // FeatureStream does. The cache must outlive the dataset.
-Dataset load_dataset(const cache::CacheReader& cache, std::span<const std::size_t> exams,
+Dataset load_dataset(const SequenceReader& cache, std::span<const std::size_t> exams,
                      const std::vector<std::string>& source_kinds, const torch::Device& device,
                      const std::vector<std::string>& views = {"clean"},
                      Residence residence = Residence::kDevice);
@@ -106,6 +106,6 @@ double log_elapsed(double seconds);
 enum class ViewChoice { kAuto, kClean, kAll };
 
 // "clean" first. kAuto: all that the cache has. ConfigError for kAll of a cache with one view.
-std::vector<std::string> training_views(const cache::CacheReader& cache, ViewChoice choice);
+std::vector<std::string> training_views(const SequenceReader& cache, ViewChoice choice);
 
 }  // namespace coldframe::temporal

@@ -78,7 +78,7 @@ void FeatureStream::plan(Groups groups, ViewOf view_of) {
 }
 
 FeatureStream::Group FeatureStream::read(const std::vector<std::size_t>& exams) const {
-  const cache::CacheReader& cache = *window_.cache;
+  const SequenceReader& cache = *window_.cache;
   std::vector<std::vector<std::size_t>> exams_of(views_.size());
   std::int64_t rows = 0;
   for (std::size_t exam : exams) {

@@ -96,7 +96,7 @@ std::vector<std::int64_t> RowFormat::table(std::int64_t rows) const {
   return all;
 }
 
-RowFormat row_format(const cache::CacheReader& cache, RowKind kind) {
+RowFormat row_format(const SequenceReader& cache, RowKind kind) {
   if (kind == RowKind::kFeatures)
     return {scalar_type(cache.storage()), {cache.dimension()}, std::ssize(cache.streams())};
   const std::optional<cache::Cut> cut = cache.cut();
@@ -104,15 +104,15 @@ RowFormat row_format(const cache::CacheReader& cache, RowKind kind) {
   return {scalar_type(cut->type()), cut->shape};
 }
 
-std::uint64_t stored_bytes(const cache::CacheReader& cache, std::span<const std::size_t> exams,
+std::uint64_t stored_bytes(const SequenceReader& cache, std::span<const std::size_t> exams,
                            RowKind kind) {
   std::uint64_t rows = 0;
   for (std::size_t exam : exams) rows += present_frames(cache.exams()[exam]);
   return rows * row_format(cache, kind).bytes();
 }
 
-void scan_rows(const cache::CacheReader& cache, RowKind kind, const std::string& view,
-               std::span<const std::size_t> exams, const cache::CacheReader::VisitStored& body) {
+void scan_rows(const SequenceReader& cache, RowKind kind, const std::string& view,
+               std::span<const std::size_t> exams, const SequenceReader::VisitStored& body) {
   if (kind == RowKind::kFeatures) return cache.scan_stored(view, exams, body);
   const auto number = std::ranges::find(cache.views(), view) - cache.views().begin();
   cache.scan_cut(static_cast<std::size_t>(number), exams, body);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cache/read/reader.h"
 #include "common/torch/tensor.h"
+#include "train_temporal/data/sequences/sequence_reader.h"
 
 namespace coldframe::temporal {
 
@@ -27,15 +27,15 @@ struct RowFormat {
   std::vector<std::int64_t> table(std::int64_t rows) const;  // the shape of so many frames
 };
 // DataError for the cut of a cache that has none.
-RowFormat row_format(const cache::CacheReader& cache, RowKind kind);
+RowFormat row_format(const SequenceReader& cache, RowKind kind);
 
 // Bytes of all present frames of these exams, as stored, in one view.
-std::uint64_t stored_bytes(const cache::CacheReader& cache, std::span<const std::size_t> exams,
+std::uint64_t stored_bytes(const SequenceReader& cache, std::span<const std::size_t> exams,
                            RowKind kind);
 
-// Goes through the rows of `exams` as CacheReader::scan_stored() does.
-void scan_rows(const cache::CacheReader& cache, RowKind kind, const std::string& view,
-               std::span<const std::size_t> exams, const cache::CacheReader::VisitStored& body);
+// Goes through the rows of `exams` as SequenceReader::scan_stored() does.
+void scan_rows(const SequenceReader& cache, RowKind kind, const std::string& view,
+               std::span<const std::size_t> exams, const SequenceReader::VisitStored& body);
 
 // Copies the frames that are present, which are all finite numbers or a DataError; returns how many
 // they are. `stored`: all frames, as stored.

@@ -94,7 +94,7 @@ void explain_exams(std::span<TrainedModel> models, const Dataset& dataset,
   }
 }
 
-std::string contributions_csv(const cache::CacheReader& cache, const ModelMetadata& card,
+std::string contributions_csv(const SequenceReader& cache, const ModelMetadata& card,
                               const std::vector<ExplainedExam>& exams) {
   std::string csv =
       csv_row({"exam", "frame", "time_s", "target", "class", "contribution", "output", "baseline"});

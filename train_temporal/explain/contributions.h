@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cache/read/reader.h"
+#include "train_temporal/data/sequences/sequence_reader.h"
 #include "train_temporal/explain/integrated_gradients.h"
 #include "train_temporal/models/model_file.h"
 
@@ -42,7 +42,7 @@ void explain_exams(std::span<TrainedModel> models, const Dataset& dataset,
 // exam,frame,time_s,target,class,contribution,output,baseline: a row for every frame of the cache,
 // 0 for one that is missing; `output` and `baseline` are the exam's, and contributions add up to
 // their difference. `class` is empty where no probability is explained.
-std::string contributions_csv(const cache::CacheReader& cache, const ModelMetadata& card,
+std::string contributions_csv(const SequenceReader& cache, const ModelMetadata& card,
                               const std::vector<ExplainedExam>& exams);
 
 // Says in words how far the sums are from what they explain, against kCompleteness.

@@ -29,7 +29,7 @@ class MapWriter {
 
   std::filesystem::path folder_;
   std::span<const TrainedModel> models_;
-  const cache::CacheReader& cache_;
+  const SequenceReader& cache_;
   PatchMaps maps_;
 };
 

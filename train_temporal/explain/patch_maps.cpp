@@ -44,7 +44,7 @@ void check_maps(const ModelMetadata& card, const fs::path& weights) {
     throw ConfigError("--maps needs the weights that the cache was made with: --weights PATH");
 }
 
-void require_cut(const cache::CacheReader& cache) {
+void require_cut(const SequenceReader& cache) {
   if (!cache.cut())
     throw ConfigError(
         "--maps needs what enters a block of the ViT; extract these exams with --cut 0 (pixels: "

@@ -19,7 +19,7 @@ namespace coldframe::temporal {
 // frames of several streams, or the ViT's weights are not given.
 void check_maps(const ModelMetadata& card, const std::filesystem::path& weights);
 // ConfigError.
-void require_cut(const cache::CacheReader& cache);
+void require_cut(const SequenceReader& cache);
 // So many ViTs are behind these models.
 std::size_t count_vits(std::span<const TrainedModel> models);
 

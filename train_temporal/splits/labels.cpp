@@ -174,16 +174,6 @@ void count_unlabeled(Labels& labels) {
   }
 }
 
-std::vector<std::string> column_names(std::span<const cache::ExamInfo> exams) {
-  std::vector<std::string> names;
-  for (const cache::ExamInfo& exam : exams) {
-    for (const cache::ExamColumn& column : exam.columns) {
-      if (std::ranges::find(names, column.name) == names.end()) names.push_back(column.name);
-    }
-  }
-  return names;
-}
-
 const cache::FrameColumn* frame_column(const cache::ExamInfo& exam, const std::string& name) {
   const auto found = std::ranges::find(exam.frame_columns, name, &cache::FrameColumn::name);
   return found == exam.frame_columns.end() ? nullptr : &*found;
@@ -283,7 +273,7 @@ Labels labels_from_values(std::vector<std::string> values, const LabelOptions& o
 }
 
 Labels labels_from_cache(std::span<const cache::ExamInfo> exams, const LabelOptions& options) {
-  const std::vector<std::string> names = column_names(exams);
+  const std::vector<std::string> names = cache::column_names(exams);
   const bool of_exams = std::ranges::find(names, options.target) != names.end();
   const bool of_frames = std::ranges::any_of(exams, [&](const cache::ExamInfo& exam) {
     return frame_column(exam, options.target) != nullptr;

@@ -18,7 +18,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-temporal::Targets labels_of(const coldframe::cache::CacheReader& cache) {
+temporal::Targets labels_of(const temporal::SequenceReader& cache) {
   temporal::Labels labels;
   labels.name = "label";
   labels.classes = {"0", "1"};
@@ -34,7 +34,7 @@ int run(const std::vector<std::string>& arguments) {
       arguments.size() == 6 ? temporal::Residence::kStream : temporal::Residence::kDevice;
   at::set_num_threads(1);
   auto start = Clock::now();
-  const coldframe::cache::CacheReader cache(arguments[0]);
+  const temporal::SequenceReader cache(arguments[0]);
   std::vector<std::size_t> all(cache.exams().size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   const auto dataset = temporal::load_dataset(

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // One exam of three frames and two features; the frame in the middle is missing.
-cache::CacheReader one_exam(const std::filesystem::path& path, DType storage) {
+SequenceReader one_exam(const std::filesystem::path& path, DType storage) {
   cache::Recipe recipe;
   recipe.features = {{"pool", "mean"}};
   cache::ShardWriter writer(cache::locate(path), recipe, 2, {storage});
@@ -32,7 +32,7 @@ cache::CacheReader one_exam(const std::filesystem::path& path, DType storage) {
   exam.views.push_back({"clean", {1, 2, NAN, NAN, 5, 6}});
   writer.add(exam);
   writer.finish();
-  return cache::CacheReader(path);
+  return SequenceReader(path);
 }
 
 TEST(StoredRows, LeaveMissingFramesOut) {

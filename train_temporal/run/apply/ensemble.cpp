@@ -136,7 +136,7 @@ void Ensemble::warn_of_late_horizons(double horizon) const {
                        exact(last), "; predictions are of no event up to that time"));
 }
 
-void Ensemble::require_same_features(const cache::CacheReader& cache,
+void Ensemble::require_same_features(const SequenceReader& cache,
                                      const std::filesystem::path& path) const {
   temporal::require_same_features(card().recipe, cache, path);
   const auto& tuned = card().tuned;
@@ -158,7 +158,7 @@ void Ensemble::require_width(std::int64_t features) const {
                          "' is damaged, or was not trained on such exams"));
 }
 
-std::vector<std::string> Ensemble::unlearnt_inputs(const cache::CacheReader& cache,
+std::vector<std::string> Ensemble::unlearnt_inputs(const SequenceReader& cache,
                                                    const std::vector<std::size_t>& exams) const {
   std::vector<std::string> said;
   if (!card().covariates.empty())
@@ -179,8 +179,7 @@ std::vector<std::string> Ensemble::unlearnt_inputs(const cache::CacheReader& cac
   return said;
 }
 
-void Ensemble::take_covariates(const cache::CacheReader& cache,
-                               const std::vector<std::size_t>& exams) {
+void Ensemble::take_covariates(const SequenceReader& cache, const std::vector<std::size_t>& exams) {
   require_width(cache.dimension());
   if (card().covariates.empty()) return;
   const auto columns = covariate_columns(card().covariates, cache, exams, labels_);
@@ -189,7 +188,7 @@ void Ensemble::take_covariates(const cache::CacheReader& cache,
   for (const std::string& said : missing_covariates(columns, exams)) log_info_once(said);
 }
 
-Dataset Ensemble::load(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
+Dataset Ensemble::load(const SequenceReader& cache, const std::vector<std::size_t>& exams,
                        const torch::Device& device) {
   take_covariates(cache, exams);
   return load_dataset(cache, exams, card().source_kinds, device, {"clean"},
@@ -197,8 +196,7 @@ Dataset Ensemble::load(const cache::CacheReader& cache, const std::vector<std::s
 }
 
 // A tuned model makes its own features; others are loaded where memory has room for them.
-Residence Ensemble::residence_of(const cache::CacheReader& cache,
-                                 const std::vector<std::size_t>& exams,
+Residence Ensemble::residence_of(const SequenceReader& cache, const std::vector<std::size_t>& exams,
                                  const torch::Device& device) const {
   if (card().tuned) return Residence::kStream;
   const std::uint64_t bytes = stored_bytes(cache, exams, RowKind::kFeatures);
@@ -227,7 +225,7 @@ std::vector<double> mean_scores(const std::vector<std::vector<double>>& scores) 
   return mean;
 }
 
-PredictionTable Ensemble::predict(const cache::CacheReader& cache, const Dataset& dataset,
+PredictionTable Ensemble::predict(const SequenceReader& cache, const Dataset& dataset,
                                   const std::vector<std::size_t>& exams) {
   PredictionTable table = empty_table(targets(), cache.exams());
   table.held_out = false;
@@ -238,7 +236,7 @@ PredictionTable Ensemble::predict(const cache::CacheReader& cache, const Dataset
   return table;
 }
 
-std::vector<std::size_t> exams_with_frames(const cache::CacheReader& cache) {
+std::vector<std::size_t> exams_with_frames(const SequenceReader& cache) {
   std::vector<std::size_t> exams;
   for (std::size_t i = 0; i < cache.exams().size(); ++i) {
     if (present_frames(cache.exams()[i]) > 0) exams.push_back(i);

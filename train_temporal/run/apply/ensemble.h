@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "cache/read/reader.h"
 #include "train_temporal/data/dataset.h"
+#include "train_temporal/data/sequences/sequence_reader.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/run/predictions.h"
 
@@ -36,31 +36,30 @@ class Ensemble {
 
   // CacheError, which says what to do, when the cache has other features than those that the models
   // were trained on, or lacks the cut that tuned ones go on from.
-  void require_same_features(const cache::CacheReader& cache,
-                             const std::filesystem::path& path) const;
+  void require_same_features(const SequenceReader& cache, const std::filesystem::path& path) const;
   // Says which categories and streams of these exams the training did not have: they count as
   // missing.
-  std::vector<std::string> unlearnt_inputs(const cache::CacheReader& cache,
+  std::vector<std::string> unlearnt_inputs(const SequenceReader& cache,
                                            const std::vector<std::size_t>& exams) const;
   // DataError where a frame has another number of features than the models take.
   void require_width(std::int64_t features) const;
   // The exams' covariates go to the models.
-  void take_covariates(const cache::CacheReader& cache, const std::vector<std::size_t>& exams);
+  void take_covariates(const SequenceReader& cache, const std::vector<std::size_t>& exams);
   // Loads the exams' features for all models (tuned models compute their own from the cut), and
   // calls take_covariates(). The cache is arranged already.
-  Dataset load(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
+  Dataset load(const SequenceReader& cache, const std::vector<std::size_t>& exams,
                const torch::Device& device);
   // Of each target by every model, as its own Readout has them, the scores [n, Target::scores()] of
   // the exams given by index, or of their present frames: [target][model].
   std::vector<std::vector<std::vector<double>>> scores(const Dataset& dataset,
                                                        const std::vector<std::size_t>& exams);
   // The same as a table without labels.
-  PredictionTable predict(const cache::CacheReader& cache, const Dataset& dataset,
+  PredictionTable predict(const SequenceReader& cache, const Dataset& dataset,
                           const std::vector<std::size_t>& exams);
 
  private:
   void warn_of_late_horizons(double horizon) const;
-  Residence residence_of(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
+  Residence residence_of(const SequenceReader& cache, const std::vector<std::size_t>& exams,
                          const torch::Device& device) const;
   std::vector<TrainedModel> models_;
   std::size_t described_ = 0;
@@ -69,6 +68,6 @@ class Ensemble {
 
 std::vector<double> mean_scores(const std::vector<std::vector<double>>& scores);  // over models
 
-std::vector<std::size_t> exams_with_frames(const cache::CacheReader& cache);
+std::vector<std::size_t> exams_with_frames(const SequenceReader& cache);
 
 }  // namespace coldframe::temporal

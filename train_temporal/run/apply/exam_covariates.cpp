@@ -12,7 +12,7 @@
 namespace coldframe::temporal {
 
 std::vector<CovariateColumn> covariate_columns(const CovariateEncoding& encoding,
-                                               const cache::CacheReader& cache,
+                                               const SequenceReader& cache,
                                                const std::vector<std::size_t>& exams,
                                                const std::filesystem::path& labels) {
   std::optional<CsvTable> table;

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "cache/read/reader.h"
 #include "train_temporal/data/covariates.h"
+#include "train_temporal/data/sequences/sequence_reader.h"
 
 namespace coldframe::temporal {
 
@@ -13,7 +13,7 @@ namespace coldframe::temporal {
 // ConfigError where neither has one, DataError where one that was learnt as numbers holds text for
 // an exam of `exams`, those given by index. The log tells of values that are taken as one.
 std::vector<CovariateColumn> covariate_columns(const CovariateEncoding& encoding,
-                                               const cache::CacheReader& cache,
+                                               const SequenceReader& cache,
                                                const std::vector<std::size_t>& exams,
                                                const std::filesystem::path& labels);
 

@@ -9,7 +9,7 @@ namespace coldframe::temporal {
 namespace {
 
 // Image files alone may be turned by their EXIF data.
-bool may_hold_image_files(const cache::CacheReader& cache) {
+bool may_hold_image_files(const SequenceReader& cache) {
   return std::ranges::any_of(cache.exams(), [](const cache::ExamInfo& exam) {
     return exam.source_kind.empty() || exam.source_kind.starts_with("image") ||
            exam.source_kind == "mixed";
@@ -25,12 +25,12 @@ Json without_exif(Json features) {
 
 // The part of a recipe that made one of several streams, which may be the same for all.
 Json of_stream(const Json& features, const std::string& stream) {
-  const Json streams = features.value(cache::kRecipesOfStreams, Json::object());
+  const Json streams = features.value(kRecipesOfStreams, Json::object());
   return streams.contains(stream) ? streams[stream] : features;
 }
 
 // `what`: the cache, or its stream, as errors name it.
-void require_same(const Json& trained, const Json& found, const cache::CacheReader& cache,
+void require_same(const Json& trained, const Json& found, const SequenceReader& cache,
                   const std::string& what) {
   if (trained == found) return;
   if (without_exif(trained) == without_exif(found)) {
@@ -52,7 +52,7 @@ void require_same(const Json& trained, const Json& found, const cache::CacheRead
 
 }  // namespace
 
-void require_same_features(const cache::Recipe& trained, const cache::CacheReader& cache,
+void require_same_features(const cache::Recipe& trained, const SequenceReader& cache,
                            const std::filesystem::path& path) {
   const Json& found = cache.recipe().features;
   const std::string name = concat("'", path.string(), "'");

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "cache/read/reader.h"
+#include "train_temporal/data/sequences/sequence_reader.h"
 
 namespace coldframe::temporal {
 
@@ -11,7 +11,7 @@ namespace coldframe::temporal {
 // that the model was trained on. A recipe that merely follows EXIF data, or does not, is the same
 // for exams without image files; for others the error says how to extract them. Streams are
 // compared one by one.
-void require_same_features(const cache::Recipe& trained, const cache::CacheReader& cache,
+void require_same_features(const cache::Recipe& trained, const SequenceReader& cache,
                            const std::filesystem::path& path);
 
 }  // namespace coldframe::temporal

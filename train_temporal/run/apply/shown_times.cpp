@@ -17,7 +17,7 @@ bool lacks_times(const cache::ExamInfo& exam, bool elapsed) {
 
 }  // namespace
 
-std::string check_times(Ensemble& ensemble, const cache::CacheReader& cache,
+std::string check_times(Ensemble& ensemble, const SequenceReader& cache,
                         const std::vector<std::size_t>& exams, bool without_times) {
   if (!ensemble.sees_times() || exams.empty()) return {};
   const bool elapsed = ensemble.card().config.elapsed;

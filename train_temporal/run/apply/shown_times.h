@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/read/reader.h"
+#include "train_temporal/data/sequences/sequence_reader.h"
 #include "train_temporal/run/apply/ensemble.h"
 
 namespace coldframe::temporal {
@@ -13,7 +13,7 @@ namespace coldframe::temporal {
 // the models were shown. Empty where the models see no times or
 // nothing is missing; else a warning. DataError where all lack times, unless `without_times` says
 // that this is known.
-std::string check_times(Ensemble& ensemble, const cache::CacheReader& cache,
+std::string check_times(Ensemble& ensemble, const SequenceReader& cache,
                         const std::vector<std::size_t>& exams, bool without_times);
 
 }  // namespace coldframe::temporal

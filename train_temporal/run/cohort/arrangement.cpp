@@ -46,7 +46,7 @@ std::vector<double> read_times(const std::vector<cache::ExamInfo>& exams,
                                exams[first[true]].id, "' a date; expected one kind in all exams"));
 }
 
-std::vector<double> times_of(const cache::CacheReader& cache, const std::string& column,
+std::vector<double> times_of(const SequenceReader& cache, const std::string& column,
                              std::vector<std::string>& warnings) {
   const auto names = cache.column_names();
   if (std::ranges::find(names, column) != names.end()) {
@@ -64,8 +64,7 @@ std::vector<double> times_of(const cache::CacheReader& cache, const std::string&
 
 // The exams of each patient who is known, by index.
 std::map<std::string, std::vector<std::size_t>> exams_by_patient(
-    const cache::CacheReader& cache, const std::string& column,
-    std::vector<std::string>& warnings) {
+    const SequenceReader& cache, const std::string& column, std::vector<std::string>& warnings) {
   std::map<std::string, std::vector<std::size_t>> exams;
   const std::vector<std::string> patients = known_patients(cache.exams(), warnings);
   for (std::size_t i = 0; i < patients.size(); ++i)
@@ -75,7 +74,7 @@ std::map<std::string, std::vector<std::size_t>> exams_by_patient(
                 "and this cache names no patients; extract it again with a `patient` column");
 }
 
-void require_times(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
+void require_times(const SequenceReader& cache, const std::vector<std::size_t>& exams,
                    const std::vector<double>& times, const std::string& column) {
   if (exams.size() == 1) return;
   for (const std::size_t exam : exams) {
@@ -110,8 +109,8 @@ void require_file_names(const std::vector<std::string>& streams) {
 }
 
 // Tells how far streams meet, in exams and at instants; warns where they never do.
-std::vector<std::string> tell_matches(const cache::CacheReader& cache) {
-  const cache::StreamMatches matches = cache.stream_matches();
+std::vector<std::string> tell_matches(const SequenceReader& cache) {
+  const StreamMatches matches = cache.stream_matches();
   log_info(concat("streams ", join(cache.streams(), ", "), ": ", matches.matched_exams, " of ",
                   plural(matches.exams, "exam"), " have more than one, ", matches.matched_instants,
                   " of ", plural(matches.instants, "instant"), " a frame of more than one"));
@@ -128,13 +127,12 @@ std::vector<std::string> tell_matches(const cache::CacheReader& cache) {
 
 }  // namespace
 
-std::vector<std::string> arrange(cache::CacheReader& cache, const Arrangement& arrangement) {
+std::vector<std::string> arrange(SequenceReader& cache, const Arrangement& arrangement) {
   std::vector<std::string> warnings;
   require_named(cache.cache_names(), arrangement);
   if (!arrangement.stream_column.empty()) {
     const bool one = cache.cache_names().empty();
-    cache.merge_streams(one ? arrangement.stream_column : cache::kStreamColumn,
-                        arrangement.stream_names);
+    cache.merge_streams(one ? arrangement.stream_column : kStreamColumn, arrangement.stream_names);
     require_file_names(cache.streams());
     warnings = tell_matches(cache);
   }
@@ -142,7 +140,7 @@ std::vector<std::string> arrange(cache::CacheReader& cache, const Arrangement& a
   return warnings;
 }
 
-std::vector<std::string> unlearnt_streams(const cache::CacheReader& cache,
+std::vector<std::string> unlearnt_streams(const SequenceReader& cache,
                                           const std::vector<Split>& splits) {
   std::vector<std::string> said;
   for (std::size_t s = 0; s < cache.streams().size(); ++s) {
@@ -161,7 +159,7 @@ std::vector<std::string> unlearnt_streams(const cache::CacheReader& cache,
   return said;
 }
 
-void join_visits(cache::CacheReader& cache, const std::string& column,
+void join_visits(SequenceReader& cache, const std::string& column,
                  std::vector<std::string>& warnings) {
   const std::vector<double> times = times_of(cache, column, warnings);
   std::vector<std::vector<std::size_t>> parts(cache.exams().size());

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cache/read/reader.h"
 #include "train_temporal/data/dataset.h"
+#include "train_temporal/data/sequences/sequence_reader.h"
 #include "train_temporal/splits/split.h"
 
 namespace coldframe::temporal {
@@ -17,10 +17,10 @@ inline constexpr const char* kStartTime = "start_time";
 // Merges and joins the exams of `cache` as it is asked, and warns where streams do not meet and of
 // patients that are taken as one.
 // ConfigError and DataError say why not.
-std::vector<std::string> arrange(cache::CacheReader& cache, const Arrangement& arrangement);
+std::vector<std::string> arrange(SequenceReader& cache, const Arrangement& arrangement);
 
 // Warns of streams that held-out exams have and no exam of their fold's training part.
-std::vector<std::string> unlearnt_streams(const cache::CacheReader& cache,
+std::vector<std::string> unlearnt_streams(const SequenceReader& cache,
                                           const std::vector<Split>& splits);
 
 // Reads every exam with all earlier ones of its patient before it. `column`: of the cache, the time
@@ -28,7 +28,7 @@ std::vector<std::string> unlearnt_streams(const cache::CacheReader& cache,
 // exams without a patient or without a frame of their own stay as they are. ConfigError: no such
 // column, no patient at all, a time that cannot be read or is missing where the patient has other
 // exams.
-void join_visits(cache::CacheReader& cache, const std::string& column,
+void join_visits(SequenceReader& cache, const std::string& column,
                  std::vector<std::string>& warnings);
 
 }  // namespace coldframe::temporal

@@ -7,11 +7,11 @@
 #include <set>
 
 #include "cache/format/layout.h"
-#include "cache/read/merged_streams.h"
 #include "common/cli/error.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
 #include "train_temporal/data/dataset.h"
+#include "train_temporal/data/sequences/merged_streams.h"
 #include "train_temporal/run/cohort/arrangement.h"
 #include "train_temporal/run/options/named_caches.h"
 #include "train_temporal/splits/exam_column.h"
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kDefaultFolds = 5;
 
-std::vector<std::string> known_columns(const cache::CacheReader& cache, const CsvTable* table) {
+std::vector<std::string> known_columns(const SequenceReader& cache, const CsvTable* table) {
   std::vector<std::string> names = cache.column_names();
   for (const cache::ExamInfo& exam : cache.exams()) {
     for (const cache::FrameColumn& column : exam.frame_columns) names.push_back(column.name);
@@ -89,7 +89,7 @@ std::vector<LabelOptions> wanted_labels(const TargetOptions& options,
   return wanted;
 }
 
-Targets read_targets(const cache::CacheReader& cache, const std::optional<CsvTable>& table,
+Targets read_targets(const SequenceReader& cache, const std::optional<CsvTable>& table,
                      const TargetOptions& options, const std::vector<Target>& known) {
   std::vector<Labels> all;
   const auto columns = known_columns(cache, table ? &*table : nullptr);
@@ -221,9 +221,8 @@ void warn_of_copies(Cohort& cohort, const std::vector<Split>& splits) {
              "one patient, or leave the labels of all but one empty"));
 }
 
-void warn_of_unfinished(const std::vector<cache::NamedCache>& caches,
-                        std::vector<std::string>& warnings) {
-  for (const cache::NamedCache& each : caches)
+void warn_of_unfinished(const std::vector<NamedCache>& caches, std::vector<std::string>& warnings) {
+  for (const NamedCache& each : caches)
     if (!cache::part_record_paths(cache::locate(each.path)).empty())
       warnings.push_back(concat("parts of an extraction share the cache '", each.path.string(),
                                 "' (.part-*.json), and exams may be missing; run "
@@ -264,8 +263,8 @@ std::vector<std::string> Cohort::of_labeled(const std::vector<std::string>& valu
 }
 
 Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& known) {
-  const std::vector<cache::NamedCache> caches = named_caches(options.cache.string());
-  Cohort cohort{cache::CacheReader(caches, cache::Detail::kWithoutPaths), {}, {}, {}, {}, {}, {}};
+  const std::vector<NamedCache> caches = named_caches(options.cache.string());
+  Cohort cohort{SequenceReader(caches, cache::Detail::kWithoutPaths), {}, {}, {}, {}, {}, {}};
   warn_of_unfinished(caches, cohort.warnings);
   if (!options.arrangement.visits.empty() && options.exam_is_patient)
     throw ConfigError(
@@ -273,9 +272,9 @@ Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& know
         "one of them");
   const auto columns = cohort.cache.column_names();
   if (!options.arrangement.stream_column.empty() &&
-      std::ranges::find(columns, cache::kStreamsColumn) != columns.end())
+      std::ranges::find(columns, kStreamsColumn) != columns.end())
     cohort.warnings.push_back(
-        concat("the cache has a column '", cache::kStreamsColumn,
+        concat("the cache has a column '", kStreamsColumn,
                "' of its own, which stays: subgroups by it are not those of the streams that exams "
                "have; extract the exams without it for these"));
   cohort.warn(arrange(cohort.cache, options.arrangement));

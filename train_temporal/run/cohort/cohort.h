@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "cache/read/reader.h"
 #include "common/files/csv.h"
 #include "train_temporal/data/covariates.h"
+#include "train_temporal/data/sequences/sequence_reader.h"
 #include "train_temporal/run/options/options.h"
 #include "train_temporal/splits/split.h"
 
 namespace coldframe::temporal {
 
 struct Cohort {
-  cache::CacheReader cache;
+  SequenceReader cache;
   std::optional<CsvTable> labels;  // --labels
   Targets targets;  // exams without a present frame are unlabelled here: no model can see them
   std::vector<std::string> patients;  // of every exam

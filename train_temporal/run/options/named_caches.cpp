@@ -33,8 +33,8 @@ bool names_stream(const std::string& name) {
   });
 }
 
-std::vector<cache::NamedCache> named_caches(const std::string& words) {
-  std::vector<cache::NamedCache> caches;
+std::vector<NamedCache> named_caches(const std::string& words) {
+  std::vector<NamedCache> caches;
   std::optional<std::string> unnamed;
   for (const std::string& word : split(words, ',')) {
     const std::size_t equals = word.find('=');
@@ -65,7 +65,7 @@ std::vector<cache::NamedCache> named_caches(const std::string& words) {
                       " are one cache; give each its own"));
     }
   }
-  std::ranges::sort(caches, {}, &cache::NamedCache::name);
+  std::ranges::sort(caches, {}, &NamedCache::name);
   return caches;
 }
 

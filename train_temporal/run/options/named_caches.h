@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/read/reader.h"
+#include "train_temporal/data/sequences/multi_cache.h"
 
 namespace coldframe::temporal {
 
@@ -14,6 +14,6 @@ bool names_stream(const std::string& name);
 // One without a name for a path: whatever is there, and words in which no part is NAME=PATH. Else
 // two or more, sorted by name. ConfigError: a name twice or alone, a cache twice, paths with and
 // without names.
-std::vector<cache::NamedCache> named_caches(const std::string& words);
+std::vector<NamedCache> named_caches(const std::string& words);
 
 }  // namespace coldframe::temporal

@@ -42,7 +42,7 @@ void add_cache(OptionRows& rows, TargetOptions& data) {
 std::vector<NamedInput> cache_inputs(const TargetOptions& data) {
   std::vector<NamedInput> inputs;
   if (data.cache.empty()) return inputs;
-  for (const cache::NamedCache& cache : named_caches(data.cache.string()))
+  for (const NamedCache& cache : named_caches(data.cache.string()))
     inputs.push_back({"--cache", cache.path});
   return inputs;
 }

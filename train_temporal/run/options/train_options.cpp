@@ -28,9 +28,9 @@ void resolve_caches(TargetOptions& data) {
     throw ConfigError(
         "--streams names the streams of one cache, and --cache NAME=PATH,… a cache of each; give "
         "one of them");
-  arrangement.stream_column = cache::kStreamColumn;
+  arrangement.stream_column = kStreamColumn;
   std::vector<std::string> words;  // in one order, whatever that of the command line
-  for (const cache::NamedCache& cache : caches) {
+  for (const NamedCache& cache : caches) {
     arrangement.stream_names.push_back(cache.name);
     words.push_back(concat(cache.name, "=", cache.path.string()));
   }

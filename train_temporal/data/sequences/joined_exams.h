@@ -7,10 +7,10 @@
 
 #include "cache/format/exam.h"
 
-namespace coldframe::cache {
+namespace coldframe::temporal {
 
 struct JoinedExams {
-  std::vector<ExamInfo> exams;                  // of a cache, each with the frames of all its parts
+  std::vector<cache::ExamInfo> exams;           // of a cache, each with the frames of all its parts
   std::vector<std::vector<std::size_t>> parts;  // [exam] in the order of frames; the last is itself
 };
 
@@ -19,7 +19,8 @@ struct JoinedExams {
 // without known times the first frame has the begin. Frames keep their values per frame and their
 // files, but no index, which means nothing across sources. An exam that is its only part stays as
 // it is.
-JoinedExams join_exams(std::span<const ExamInfo> exams, std::vector<std::vector<std::size_t>> parts,
+JoinedExams join_exams(std::span<const cache::ExamInfo> exams,
+                       std::vector<std::vector<std::size_t>> parts,
                        std::span<const double> begin_s);
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::temporal

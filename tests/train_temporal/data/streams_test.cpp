@@ -7,17 +7,19 @@
 
 #include "common/cli/error.h"
 #include "tests/cache/support.h"
+#include "train_temporal/data/sequences/sequence_reader.h"
 
-namespace coldframe::cache {
+namespace coldframe::temporal {
 namespace {
 
 constexpr std::size_t kDimension = 3;
 
 // Frame f of an exam has the features 10 f, 10 f + 1, 10 f + 2.
-ExamFeatures exam_of(const std::string& id, std::uint64_t ordinal,
-                     const std::vector<std::string>& streams, const std::vector<double>& times,
-                     const std::vector<std::uint8_t>& present) {
-  ExamFeatures exam = make_exam(id, ordinal, streams.size(), kDimension, {"clean"});
+cache::ExamFeatures exam_of(const std::string& id, std::uint64_t ordinal,
+                            const std::vector<std::string>& streams,
+                            const std::vector<double>& times,
+                            const std::vector<std::uint8_t>& present) {
+  cache::ExamFeatures exam = cache::make_exam(id, ordinal, streams.size(), kDimension, {"clean"});
   exam.info.time_s = times;
   exam.info.present = present;
   exam.info.frame_columns = {{"stream", streams}, {"eye", {}}};
@@ -30,9 +32,19 @@ ExamFeatures exam_of(const std::string& id, std::uint64_t ordinal,
   return exam;
 }
 
+std::vector<float> features_of(const SequenceReader& cache, std::size_t exam) {
+  std::vector<float> values;
+  cache.scan_stored("clean", std::span(&exam, 1),
+                    [&](std::size_t, std::span<const std::byte> rows) {
+                      values.resize(rows.size() / bytes_of(cache.storage()));
+                      convert(rows, cache.storage(), std::span(values));
+                    });
+  return values;
+}
+
 // Rows as text, "FA ICGA", with the first feature of each stream and – where it is missing.
-std::string rows_of(const CacheReader& cache, std::size_t exam) {
-  const std::vector<float> values = cache.features(exam);
+std::string rows_of(const SequenceReader& cache, std::size_t exam) {
+  const std::vector<float> values = features_of(cache, exam);
   const std::size_t streams = cache.streams().size(), width = streams * (kDimension + 1);
   std::string text;
   for (std::size_t row = 0; row < values.size(); row += width) {
@@ -52,23 +64,23 @@ std::string rows_of(const CacheReader& cache, std::size_t exam) {
 
 class Streams : public ::testing::TestWithParam<DType> {
  protected:
-  void write(const std::vector<ExamFeatures>& exams) {
-    WriterOptions options;
+  void write(const std::vector<cache::ExamFeatures>& exams) {
+    cache::WriterOptions options;
     options.storage = GetParam();
-    write_cache(folder_ / "x.cache", exams, options);
+    cache::write_cache(folder_ / "x.cache", exams, options);
   }
-  CacheReader open() const { return CacheReader(folder_ / "x.cache"); }
-  MemoryFolder folder_;
+  SequenceReader open() const { return SequenceReader(folder_ / "x.cache"); }
+  cache::MemoryFolder folder_;
 };
 
 TEST_P(Streams, FramesOfOneInstantAreOneRow) {
-  const double unknown = kUnknownTime;
+  const double unknown = cache::kUnknownTime;
   write({exam_of("times", 0, {"FA", "FA", "ICGA", "FA", "ICGA"}, {0, 5, 0.0005, 9, 7},
                  {1, 1, 1, 1, 0}),
          exam_of("order", 1, {"ICGA", "ICGA", "FA"}, {unknown, unknown, unknown}, {1, 1, 1}),
          exam_of("one stream", 2, {"FA", "FA"}, {0, 1}, {1, 1}),
          exam_of("same time", 3, {"FA", "FA", "ICGA"}, {2, 2, 2}, {1, 1, 1})});
-  CacheReader cache = open();
+  SequenceReader cache = open();
   cache.merge_streams("stream");
   EXPECT_EQ(cache.streams(), (std::vector<std::string>{"FA", "ICGA"}));
   EXPECT_EQ(cache.dimension(), 8);
@@ -85,33 +97,32 @@ TEST_P(Streams, FramesOfOneInstantAreOneRow) {
 
 TEST_P(Streams, AModelNamesThemInItsOwnOrder) {
   write({exam_of("a", 0, {"FA", "ICGA"}, {0, 0}, {1, 1}), exam_of("b", 1, {"FA"}, {0}, {1})});
-  CacheReader cache = open();
+  SequenceReader cache = open();
   cache.merge_streams("stream", {"ICGA", "OCT", "FA"});
   EXPECT_EQ(rows_of(cache, 0), "10 – 0");
   cache.merge_streams("stream", {"ICGA", "FA"});
   cache.join_exams({{0}, {0, 1}}, std::vector<double>{0, 60});
   EXPECT_EQ(rows_of(cache, 1), "10 0 | – 0");
   EXPECT_THAT(cache.exams()[1].time_s, ::testing::ElementsAre(0, 60));
-  std::size_t seen = 0;
-  cache.scan("clean", std::vector<std::size_t>{1, 0},
-             [&](std::size_t exam, std::span<const float> features) {
-               const std::vector<float> expected = cache.features(exam);
-               ASSERT_EQ(features.size(), expected.size());
-               EXPECT_EQ(std::memcmp(features.data(), expected.data(), features.size_bytes()), 0);
-               ++seen;
-             });
-  EXPECT_EQ(seen, 2u);
+  const std::size_t row = static_cast<std::size_t>(cache.dimension()) * bytes_of(cache.storage());
+  std::vector<std::size_t> seen;
+  cache.scan_stored("clean", std::vector<std::size_t>{1, 0},
+                    [&](std::size_t exam, std::span<const std::byte> rows) {
+                      EXPECT_EQ(rows.size(), exam == 1 ? 2 * row : row);
+                      seen.push_back(exam);
+                    });
+  EXPECT_THAT(seen, ::testing::ElementsAre(1, 0));
 }
 
 TEST_P(Streams, AnInstantHasTheFirstValueOfTheFramesThatAreThere) {
-  ExamFeatures exam = exam_of("a", 0, {"FA", "FA", "FA", "ICGA", "ICGA", "ICGA"},
-                              {0, 1, 2, 0, 1, 2}, {1, 0, 1, 1, 1, 1});
+  cache::ExamFeatures exam = exam_of("a", 0, {"FA", "FA", "FA", "ICGA", "ICGA", "ICGA"},
+                                     {0, 1, 2, 0, 1, 2}, {1, 0, 1, 1, 1, 1});
   exam.info.frame_columns[1].values = {"", "gone", "c", "a", "b", ""};
   exam.info.frame_source = {"f0", "f1", "f2", "f3", "f4", "f5"};
   write({exam});
-  CacheReader cache = open();
+  SequenceReader cache = open();
   cache.merge_streams("stream");
-  const ExamInfo& merged = cache.exams()[0];
+  const cache::ExamInfo& merged = cache.exams()[0];
   EXPECT_THAT(merged.frame_columns[0].values, ::testing::ElementsAre("a", "b", "c"));
   EXPECT_THAT(merged.frame_source, ::testing::ElementsAre("f0", "f4", "f2"));
   EXPECT_EQ(cache.disputed_in("eye"), "");
@@ -120,7 +131,7 @@ TEST_P(Streams, AnInstantHasTheFirstValueOfTheFramesThatAreThere) {
 TEST_P(Streams, ValuesThatDifferWithinAnInstantAreKnown) {
   write({exam_of("fine", 0, {"FA", "FA"}, {0, 1}, {1, 1}),
          exam_of("two", 1, {"FA", "ICGA"}, {0, 0}, {1, 1})});
-  CacheReader cache = open();
+  SequenceReader cache = open();
   EXPECT_EQ(cache.disputed_in("eye"), "");
   cache.merge_streams("stream");
   EXPECT_EQ(cache.disputed_in("eye"), "two");
@@ -129,10 +140,10 @@ TEST_P(Streams, ValuesThatDifferWithinAnInstantAreKnown) {
 TEST_P(Streams, WhatIsReadIsToldFromTheSameFramesUnderOtherNames) {
   const auto told = [&](const std::vector<std::string>& streams, const std::string& source) {
     std::filesystem::remove_all(folder_ / "x.cache");
-    ExamFeatures earlier = exam_of("a", 0, {"FA", "ICGA"}, {0, 0}, {1, 1});
+    cache::ExamFeatures earlier = exam_of("a", 0, {"FA", "ICGA"}, {0, 0}, {1, 1});
     earlier.info.source_digest = source;
     write({earlier, exam_of("b", 1, streams, {0, 0}, {1, 1})});
-    CacheReader cache = open();
+    SequenceReader cache = open();
     EXPECT_EQ(cache.provenance(1).size(), 2u);
     cache.merge_streams("stream");
     cache.join_exams({{0}, {0, 1}}, std::vector<double>{0, 60});
@@ -148,7 +159,7 @@ TEST_P(Streams, WhatIsReadIsToldFromTheSameFramesUnderOtherNames) {
 TEST_P(Streams, WhatIsNoStreamIsRefused) {
   write({exam_of("a", 0, {"FA", "ICGA"}, {0, 0}, {1, 1}),
          exam_of("b", 1, {"", "FA"}, {0, 1}, {1, 1})});
-  CacheReader cache = open();
+  SequenceReader cache = open();
   const auto refused = [&](const std::string& column, std::vector<std::string> names,
                            const std::string& why) {
     try {
@@ -167,4 +178,4 @@ TEST_P(Streams, WhatIsNoStreamIsRefused) {
 INSTANTIATE_TEST_SUITE_P(Storages, Streams, ::testing::Values(DType::kFp16, DType::kFp32));
 
 }  // namespace
-}  // namespace coldframe::cache
+}  // namespace coldframe::temporal

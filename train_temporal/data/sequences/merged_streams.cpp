@@ -1,4 +1,4 @@
-#include "cache/read/merged_streams.h"
+#include "train_temporal/data/sequences/merged_streams.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,30 +8,31 @@
 #include "common/numbers/instants.h"
 #include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::temporal {
 namespace {
 
 using Place = MergedStreams::Place;
 
-const FrameColumn* column_of(const ExamInfo& exam, const std::string& name) {
-  const auto found = std::ranges::find(exam.frame_columns, name, &FrameColumn::name);
+const cache::FrameColumn* column_of(const cache::ExamInfo& exam, const std::string& name) {
+  const auto found = std::ranges::find(exam.frame_columns, name, &cache::FrameColumn::name);
   return found == exam.frame_columns.end() ? nullptr : &*found;
 }
 
-std::vector<std::string> names_in(std::span<const ExamInfo> exams, const std::string& column) {
+std::vector<std::string> names_in(std::span<const cache::ExamInfo> exams,
+                                  const std::string& column) {
   std::set<std::string> names;
-  for (const ExamInfo& exam : exams)
-    if (const FrameColumn* streams = column_of(exam, column))
+  for (const cache::ExamInfo& exam : exams)
+    if (const cache::FrameColumn* streams = column_of(exam, column))
       names.insert(streams->values.begin(), streams->values.end());
   names.erase("");
   return {names.begin(), names.end()};
 }
 
 // The number of each frame's stream.
-std::vector<std::size_t> streams_of(const ExamInfo& exam, const std::string& column,
+std::vector<std::size_t> streams_of(const cache::ExamInfo& exam, const std::string& column,
                                     const std::vector<std::string>& names) {
   std::vector<std::size_t> streams;
-  const FrameColumn* values = column_of(exam, column);
+  const cache::FrameColumn* values = column_of(exam, column);
   for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
     const std::string value = values ? values->values[frame] : "";
     const auto found = std::ranges::find(names, value);
@@ -43,7 +44,7 @@ std::vector<std::size_t> streams_of(const ExamInfo& exam, const std::string& col
   return streams;
 }
 
-std::vector<Place> places_of(const ExamInfo& exam, const std::vector<std::size_t>& streams) {
+std::vector<Place> places_of(const cache::ExamInfo& exam, const std::vector<std::size_t>& streams) {
   const std::vector<std::size_t> instants = instants_of(exam.time_s, streams);
   std::vector<Place> places;
   for (std::size_t frame = 0; frame < streams.size(); ++frame)
@@ -52,7 +53,7 @@ std::vector<Place> places_of(const ExamInfo& exam, const std::vector<std::size_t
 }
 
 // "FA+ICGA": the streams of which an exam has a frame.
-std::string names_of(const ExamInfo& exam, const std::vector<Place>& places,
+std::string names_of(const cache::ExamInfo& exam, const std::vector<Place>& places,
                      const std::vector<std::string>& names) {
   std::vector<std::string> seen;
   for (std::size_t s = 0; s < names.size(); ++s)
@@ -60,8 +61,8 @@ std::string names_of(const ExamInfo& exam, const std::vector<Place>& places,
   return join(seen, "+");
 }
 
-void add_column(ExamInfo& info, const std::string& streams) {
-  const auto taken = std::ranges::find(info.columns, kStreamsColumn, &ExamColumn::name);
+void add_column(cache::ExamInfo& info, const std::string& streams) {
+  const auto taken = std::ranges::find(info.columns, kStreamsColumn, &cache::ExamColumn::name);
   if (taken == info.columns.end()) info.columns.push_back({kStreamsColumn, streams});
 }
 
@@ -73,18 +74,19 @@ void take(std::string& to, const std::string& value, bool is_taken) {
 
 // The exam with an instant's frames as one. Of these the one that is stored first gives its time,
 // and the first that has them file and values.
-ExamInfo merged_info(const ExamInfo& exam, const std::vector<Place>& places,
-                     const std::string& column, const std::vector<std::string>& names) {
-  ExamInfo info = exam;
+cache::ExamInfo merged_info(const cache::ExamInfo& exam, const std::vector<Place>& places,
+                            const std::string& column, const std::vector<std::string>& names) {
+  cache::ExamInfo info = exam;
   add_column(info, names_of(exam, places, names));
-  std::erase_if(info.frame_columns, [&](const FrameColumn& one) { return one.name == column; });
+  std::erase_if(info.frame_columns,
+                [&](const cache::FrameColumn& one) { return one.name == column; });
   std::size_t instants = 0;
   for (const Place& place : places) instants = std::max(instants, place.instant + 1);
-  info.time_s.assign(instants, kUnknownTime);
+  info.time_s.assign(instants, cache::kUnknownTime);
   info.present.assign(instants, 0);
   info.frame_index.clear();
   info.frame_source.assign(exam.frame_source.empty() ? 0 : instants, "");
-  for (FrameColumn& one : info.frame_columns) one.values.assign(instants, "");
+  for (cache::FrameColumn& one : info.frame_columns) one.values.assign(instants, "");
   for (std::size_t frame = places.size(); frame-- > 0;) {
     info.time_s[places[frame].instant] = exam.time_s[frame];
     info.present[places[frame].instant] |= exam.present[frame];
@@ -93,7 +95,7 @@ ExamInfo merged_info(const ExamInfo& exam, const std::vector<Place>& places,
     const std::size_t at = places[frame].instant;
     const bool is_taken = exam.present[frame] || !info.present[at];
     if (!info.frame_source.empty()) take(info.frame_source[at], exam.frame_source[frame], is_taken);
-    for (FrameColumn& one : info.frame_columns)
+    for (cache::FrameColumn& one : info.frame_columns)
       take(one.values[at], column_of(exam, one.name)->values[frame], is_taken);
   }
   return info;
@@ -106,10 +108,10 @@ void fill(std::span<std::byte> row, Bits value) {
 }
 
 // The columns of which frames of one instant have different values.
-std::set<std::string> disputed_columns(const ExamInfo& exam, const ExamInfo& merged,
+std::set<std::string> disputed_columns(const cache::ExamInfo& exam, const cache::ExamInfo& merged,
                                        const std::vector<Place>& places) {
   std::set<std::string> names;
-  for (const FrameColumn& column : merged.frame_columns) {
+  for (const cache::FrameColumn& column : merged.frame_columns) {
     const std::vector<std::string>& values = column_of(exam, column.name)->values;
     for (std::size_t frame = 0; frame < places.size(); ++frame)
       if (exam.present[frame] && !values[frame].empty() &&
@@ -121,9 +123,11 @@ std::set<std::string> disputed_columns(const ExamInfo& exam, const ExamInfo& mer
 
 }  // namespace
 
-MergedStreams merge_streams(std::span<const ExamInfo> exams, const std::string& column,
+MergedStreams merge_streams(std::span<const cache::ExamInfo> exams, const std::string& column,
                             std::vector<std::string> names) {
-  const auto has_column = [&](const ExamInfo& exam) { return column_of(exam, column) != nullptr; };
+  const auto has_column = [&](const cache::ExamInfo& exam) {
+    return column_of(exam, column) != nullptr;
+  };
   if (std::ranges::none_of(exams, has_column))
     throw DataError(concat("the cache has no frame column '", column,
                            "'; extract it again with --frame-columns ", column,
@@ -133,7 +137,7 @@ MergedStreams merge_streams(std::span<const ExamInfo> exams, const std::string& 
     throw DataError(concat("the frame column '", column, "' names ", plural(names.size(), "stream"),
                            ", expected two or more"));
   MergedStreams merged{std::move(names), {}, {}, {}};
-  for (const ExamInfo& exam : exams) {
+  for (const cache::ExamInfo& exam : exams) {
     merged.places.push_back(places_of(exam, streams_of(exam, column, merged.names)));
     merged.exams.push_back(merged_info(exam, merged.places.back(), column, merged.names));
     for (const std::string& name :
@@ -143,14 +147,14 @@ MergedStreams merge_streams(std::span<const ExamInfo> exams, const std::string& 
   return merged;
 }
 
-bool has_stream(const ExamInfo& stored, std::span<const MergedStreams::Place> places,
+bool has_stream(const cache::ExamInfo& stored, std::span<const MergedStreams::Place> places,
                 std::size_t stream) {
   for (std::size_t frame = 0; frame < places.size(); ++frame)
     if (stored.present[frame] && places[frame].stream == stream) return true;
   return false;
 }
 
-StreamMatches count_matches(std::span<const ExamInfo> stored, const MergedStreams& merged) {
+StreamMatches count_matches(std::span<const cache::ExamInfo> stored, const MergedStreams& merged) {
   StreamMatches matches;
   for (std::size_t e = 0; e < stored.size(); ++e) {
     std::map<std::size_t, std::set<std::size_t>> at;  // streams at an instant
@@ -169,7 +173,7 @@ StreamMatches count_matches(std::span<const ExamInfo> stored, const MergedStream
   return matches;
 }
 
-void merge_rows(const ExamInfo& stored, std::span<const MergedStreams::Place> places,
+void merge_rows(const cache::ExamInfo& stored, std::span<const MergedStreams::Place> places,
                 std::size_t streams, std::size_t value_bytes, std::span<const std::byte> rows,
                 std::span<std::byte> merged) {
   constexpr std::uint16_t kHalfNan = 0x7e00, kHalfOne = 0x3c00;
@@ -193,4 +197,4 @@ void merge_rows(const ExamInfo& stored, std::span<const MergedStreams::Place> pl
   }
 }
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::temporal

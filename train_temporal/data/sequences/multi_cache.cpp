@@ -1,15 +1,14 @@
-#include "cache/read/multi_cache.h"
+#include "train_temporal/data/sequences/multi_cache.h"
 
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
-#include "cache/read/scan.h"
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::temporal {
 namespace {
 
 constexpr std::size_t kExamsAtOnce = 32;  // of a scan over several caches
@@ -19,8 +18,8 @@ bool same_value(const std::string& a, const std::string& b) {
   return a == b || (parse_double(trim(a), x) && parse_double(trim(b), y) && x == y);
 }
 
-template <typename Value>
-void extend(std::vector<Value>& to, const std::vector<Value>& from) {
+template <typename Value, typename Values>
+void extend(std::vector<Value>& to, const Values& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
@@ -34,8 +33,8 @@ Json joined(const std::vector<Json>& parts, const std::vector<std::string>& name
 }
 
 // A cache that says itself whose stream its frames are has to say the same.
-void require_own_stream(const ExamInfo& part, const std::string& stream) {
-  const auto own = std::ranges::find(part.frame_columns, kStreamColumn, &FrameColumn::name);
+void require_own_stream(const cache::ExamInfo& part, const std::string& stream) {
+  const auto own = std::ranges::find(part.frame_columns, kStreamColumn, &cache::FrameColumn::name);
   if (own == part.frame_columns.end()) return;
   for (const std::string& value : own->values)
     if (!value.empty() && value != stream)
@@ -45,43 +44,41 @@ void require_own_stream(const ExamInfo& part, const std::string& stream) {
                              kStreamColumn));
 }
 
-void append_frame_columns(ExamInfo& exam, const ExamInfo& part, const std::string& stream) {
+void append_frame_columns(cache::ExamInfo& exam, const cache::ExamInfo& part,
+                          const std::string& stream) {
   require_own_stream(part, stream);
   const std::size_t before = exam.frames();
-  std::vector<FrameColumn> added = part.frame_columns;
-  std::erase_if(added, [](const FrameColumn& one) { return one.name == kStreamColumn; });
+  std::vector<cache::FrameColumn> added = part.frame_columns;
+  std::erase_if(added, [](const cache::FrameColumn& one) { return one.name == kStreamColumn; });
   added.push_back({kStreamColumn, std::vector<std::string>(part.frames(), stream)});
-  for (const FrameColumn& column : added) {
-    auto known = std::ranges::find(exam.frame_columns, column.name, &FrameColumn::name);
+  for (const cache::FrameColumn& column : added) {
+    auto known = std::ranges::find(exam.frame_columns, column.name, &cache::FrameColumn::name);
     if (known == exam.frame_columns.end())
       known = exam.frame_columns.insert(known, {column.name, {}});
     known->values.resize(before);
     extend(known->values, column.values);
   }
-  for (FrameColumn& column : exam.frame_columns) column.values.resize(before + part.frames());
+  for (cache::FrameColumn& column : exam.frame_columns)
+    column.values.resize(before + part.frames());
 }
 
 }  // namespace
 
-MultiCache::MultiCache(std::span<const NamedCache> caches, Detail detail) {
-  for (const NamedCache& cache : caches) {
-    caches_.emplace_back(locate(cache.path), detail);
-    caches_.back().forget_superseded();
-  }
+MultiCache::MultiCache(std::span<const NamedCache> caches, cache::Detail detail) {
+  for (const NamedCache& named : caches) caches_.emplace_back(named.path, detail);
   if (!several()) return;
-  for (const NamedCache& cache : caches) {
-    names_.push_back(cache.name);
-    paths_.push_back(cache.path.string());
+  for (const NamedCache& named : caches) {
+    names_.push_back(named.name);
+    paths_.push_back(named.path.string());
   }
   require_same_rows();
-  join_headers();
-  stack();
+  join_recipes();
+  stack_exams();
 }
 
 void MultiCache::require_same_rows() const {
-  const ShardHeader& first = one().header();
   for (std::size_t c = 1; c < caches_.size(); ++c) {
-    const ShardHeader& other = caches_[c].header();
+    const cache::CacheReader& other = caches_[c];
     const auto compare = [&](const char* what, const auto& a, const auto& b, const char* advice) {
       if (a == b) return;
       throw CacheError(
@@ -90,35 +87,30 @@ void MultiCache::require_same_rows() const {
                  paths_.front(), "' (", names_.front(), ") has ", what, " ", a, " and '", paths_[c],
                  "' (", names_[c], ") ", b, "; ", advice));
     };
-    compare("features of width", first.dimension, other.dimension,
+    compare("features of width", first().dimension(), other.dimension(),
             "extract one of them again with a backbone of the other's width");
-    compare("storage", dtype_name(first.storage), dtype_name(other.storage),
+    compare("storage", dtype_name(first().storage()), dtype_name(other.storage()),
             "extract one of them again with the other's --store");
-    compare("the views", join(first.views, ", "), join(other.views, ", "),
+    compare("the views", join(first().views(), ", "), join(other.views(), ", "),
             "extract one of them again with the other's --views");
   }
 }
 
-void MultiCache::join_headers() {
-  header_ = one().header();
-  header_.cut.reset();
+void MultiCache::join_recipes() {
   std::vector<Json> features, storage;
-  for (const ShardSet& cache : caches_) {
-    features.push_back(cache.header().recipe.features);
-    storage.push_back(cache.header().recipe.storage);
-    for (const std::string& precision : cache.header().precisions)
-      if (std::ranges::find(header_.precisions, precision) == header_.precisions.end())
-        header_.precisions.push_back(precision);
-    extend(failures_, cache.failures());
+  for (const cache::CacheReader& one : caches_) {
+    features.push_back(one.recipe().features);
+    storage.push_back(one.recipe().storage);
+    extend(failures_, one.failures());
   }
-  header_.recipe = {joined(features, names_), joined(storage, names_), Json::object()};
+  recipe_ = {joined(features, names_), joined(storage, names_), Json::object()};
 }
 
 std::string MultiCache::name_of(const Part& part) const {
   return concat("'", paths_[part.cache], "' (", names_[part.cache], ")");
 }
 
-void MultiCache::stack() {
+void MultiCache::stack_exams() {
   std::unordered_map<std::string, std::size_t> place;
   for (std::size_t c = 0; c < caches_.size(); ++c) {
     for (std::size_t e = 0; e < caches_[c].exams().size(); ++e) {
@@ -128,7 +120,7 @@ void MultiCache::stack() {
     }
   }
   for (const std::vector<Part>& parts : parts_) {
-    ExamInfo& exam = exams_.emplace_back();
+    cache::ExamInfo& exam = exams_.emplace_back();
     exam.id = info(parts.front()).id;
     exam.ordinal = exams_.size() - 1;
     exam.revision = info(parts.front()).revision;
@@ -150,7 +142,7 @@ void MultiCache::stack() {
 }
 
 void MultiCache::take_patient(const Part& part, std::span<const Part> before,
-                              ExamInfo& exam) const {
+                              cache::ExamInfo& exam) const {
   const std::string& patient = info(part).patient;
   if (exam.patient.empty()) exam.patient = patient;
   if (patient.empty() || patient == exam.patient) return;
@@ -162,9 +154,10 @@ void MultiCache::take_patient(const Part& part, std::span<const Part> before,
                          "the same exam's"));
 }
 
-void MultiCache::take_columns(const Part& part, std::span<const Part> before, ExamInfo& exam) {
+void MultiCache::take_columns(const Part& part, std::span<const Part> before,
+                              cache::ExamInfo& exam) {
   for (const auto& [name, value] : info(part).columns) {
-    const auto known = std::ranges::find(exam.columns, name, &ExamColumn::name);
+    const auto known = std::ranges::find(exam.columns, name, &cache::ExamColumn::name);
     if (known == exam.columns.end()) {
       exam.columns.push_back({name, value});
     } else if (known->value.empty()) {
@@ -180,8 +173,8 @@ void MultiCache::take_columns(const Part& part, std::span<const Part> before, Ex
   }
 }
 
-void MultiCache::take_frames(const Part& part, ExamInfo& exam) const {
-  const ExamInfo& added = info(part);
+void MultiCache::take_frames(const Part& part, cache::ExamInfo& exam) const {
+  const cache::ExamInfo& added = info(part);
   append_frame_columns(exam, added, names_[part.cache]);
   exam.source_digest += (exam.source_digest.empty() ? "" : "+") + added.source_digest;
   if (exam.source_kind.empty()) exam.source_kind = added.source_kind;
@@ -196,8 +189,9 @@ void MultiCache::take_frames(const Part& part, ExamInfo& exam) const {
 }
 
 // Times count from the earliest start, where all parts know theirs: as dates, or since one zero.
-void MultiCache::place_in_time(ExamInfo& exam, std::span<const Part> parts) const {
-  for (double ExamInfo::*start : {&ExamInfo::start_time, &ExamInfo::elapsed_start}) {
+void MultiCache::place_in_time(cache::ExamInfo& exam, std::span<const Part> parts) const {
+  for (double cache::ExamInfo::*start :
+       {&cache::ExamInfo::start_time, &cache::ExamInfo::elapsed_start}) {
     const auto is_known = [&](const Part& part) { return std::isfinite(info(part).*start); };
     if (!std::ranges::all_of(parts, is_known)) continue;
     auto time = exam.time_s.begin();
@@ -210,7 +204,7 @@ void MultiCache::place_in_time(ExamInfo& exam, std::span<const Part> parts) cons
 
 std::vector<std::uint64_t> MultiCache::checksums_of(std::span<const Part> parts) const {
   std::vector<std::uint64_t> checksums;
-  for (std::size_t view = 0; view < header_.views.size(); ++view) {
+  for (std::size_t view = 0; view < first().views().size(); ++view) {
     std::vector<std::uint64_t> own;
     for (const Part& part : parts) {
       own.push_back(part.cache);
@@ -222,7 +216,7 @@ std::vector<std::uint64_t> MultiCache::checksums_of(std::span<const Part> parts)
 }
 
 std::vector<std::uint64_t> MultiCache::clean_checksums(std::size_t exam) const {
-  if (!several()) return {one().checksums(exam).front()};
+  if (!several()) return {first().checksums(exam).front()};
   std::vector<std::uint64_t> sums;
   for (const Part& part : parts_[exam])
     sums.push_back(caches_[part.cache].checksums(part.exam).front());
@@ -234,25 +228,9 @@ void MultiCache::require_agreed(const std::string& column) const {
   if (said != contradictions_.end()) throw DataError(said->second);
 }
 
-std::size_t MultiCache::find(const std::string& id) const {
-  if (!several()) return one().find(id);
-  const auto found = std::ranges::find(exams_, id, &ExamInfo::id);
-  return found == exams_.end() ? CacheReader::npos
-                               : static_cast<std::size_t>(found - exams_.begin());
-}
-
-void MultiCache::read_rows(std::size_t exam, std::size_t array, std::span<std::byte> rows) const {
-  if (!several()) return one().read_rows(exam, array, rows);
-  for (const Part& part : parts_[exam]) {
-    const auto own = rows.first(info(part).frames() * header_.row_bytes(array));
-    caches_[part.cache].read_rows(part.exam, array, own);
-    rows = rows.subspan(own.size());
-  }
-}
-
-void MultiCache::scan(std::size_t array, std::span<const std::size_t> exams,
-                      const CacheReader::VisitStored& body) const {
-  if (!several()) return scan_rows(one(), array, exams, body);
+void MultiCache::scan_stored(const std::string& view, std::span<const std::size_t> exams,
+                             const VisitStored& body) const {
+  if (!several()) return first().scan_stored(view, exams, body);
   while (!exams.empty()) {
     const auto block = exams.first(std::min(exams.size(), kExamsAtOnce));
     std::vector<std::vector<std::byte>> rows(block.size());
@@ -265,9 +243,8 @@ void MultiCache::scan(std::size_t array, std::span<const std::size_t> exams,
         at.push_back(i);
       }
       auto next = at.begin();
-      scan_rows(caches_[c], array, own, [&](std::size_t, std::span<const std::byte> stored) {
-        std::vector<std::byte>& to = rows[*next++];
-        to.insert(to.end(), stored.begin(), stored.end());
+      caches_[c].scan_stored(view, own, [&](std::size_t, std::span<const std::byte> stored) {
+        extend(rows[*next++], stored);
       });
     }
     for (std::size_t i = 0; i < block.size(); ++i) body(block[i], rows[i]);
@@ -275,22 +252,4 @@ void MultiCache::scan(std::size_t array, std::span<const std::size_t> exams,
   }
 }
 
-std::uint64_t MultiCache::bytes_on_disk() const {
-  std::uint64_t bytes = 0;
-  for (const ShardSet& cache : caches_) bytes += cache.bytes_on_disk();
-  return bytes;
-}
-
-std::uint64_t MultiCache::bytes_read() const {
-  std::uint64_t bytes = 0;
-  for (const ShardSet& cache : caches_) bytes += cache.bytes_read();
-  return bytes;
-}
-
-std::size_t MultiCache::files() const {
-  std::size_t files = 0;
-  for (const ShardSet& cache : caches_) files += cache.files().size();
-  return files;
-}
-
-}  // namespace coldframe::cache
+}  // namespace coldframe::temporal

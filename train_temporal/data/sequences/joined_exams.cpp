@@ -1,9 +1,9 @@
-#include "cache/read/joined_exams.h"
+#include "train_temporal/data/sequences/joined_exams.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace coldframe::cache {
+namespace coldframe::temporal {
 namespace {
 
 template <typename Value>
@@ -11,15 +11,17 @@ void append(std::vector<Value>& to, const std::vector<Value>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-void append_values(std::vector<FrameColumn>& columns, const ExamInfo& part, std::size_t before) {
-  for (FrameColumn& column : columns) {
-    const auto found = std::ranges::find(part.frame_columns, column.name, &FrameColumn::name);
+void append_values(std::vector<cache::FrameColumn>& columns, const cache::ExamInfo& part,
+                   std::size_t before) {
+  for (cache::FrameColumn& column : columns) {
+    const auto found =
+        std::ranges::find(part.frame_columns, column.name, &cache::FrameColumn::name);
     if (found != part.frame_columns.end()) append(column.values, found->values);
     column.values.resize(before + part.frames());
   }
 }
 
-void append_times(std::vector<double>& times, const ExamInfo& part, double begin) {
+void append_times(std::vector<double>& times, const cache::ExamInfo& part, double begin) {
   const std::size_t before = times.size();
   for (const double time : part.time_s) times.push_back(begin + time);
   const bool untimed = std::ranges::all_of(part.time_s, [](double t) { return std::isnan(t); });
@@ -28,19 +30,20 @@ void append_times(std::vector<double>& times, const ExamInfo& part, double begin
 
 }  // namespace
 
-JoinedExams join_exams(std::span<const ExamInfo> exams, std::vector<std::vector<std::size_t>> parts,
+JoinedExams join_exams(std::span<const cache::ExamInfo> exams,
+                       std::vector<std::vector<std::size_t>> parts,
                        std::span<const double> begin_s) {
   JoinedExams joined{{exams.begin(), exams.end()}, std::move(parts)};
   for (std::size_t e = 0; e < exams.size(); ++e) {
     if (joined.parts[e].size() == 1) continue;
-    ExamInfo& info = joined.exams[e];
+    cache::ExamInfo& info = joined.exams[e];
     info.time_s.clear();
     info.present.clear();
     info.frame_index.clear();
     info.frame_source.clear();
-    for (FrameColumn& column : info.frame_columns) column.values.clear();
+    for (cache::FrameColumn& column : info.frame_columns) column.values.clear();
     for (const std::size_t p : joined.parts[e]) {
-      const ExamInfo& part = exams[p];
+      const cache::ExamInfo& part = exams[p];
       append_values(info.frame_columns, part, info.present.size());
       append_times(info.time_s, part, begin_s[p] - begin_s[joined.parts[e].front()]);
       append(info.present, part.present);
@@ -50,4 +53,4 @@ JoinedExams join_exams(std::span<const ExamInfo> exams, std::vector<std::vector<
   return joined;
 }
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::temporal

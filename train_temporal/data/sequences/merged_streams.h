@@ -9,7 +9,7 @@
 
 #include "cache/format/exam.h"
 
-namespace coldframe::cache {
+namespace coldframe::temporal {
 
 // A row of merged features is that of each stream, [D] each, and behind them for each stream 1
 // where it has a frame at that instant. The features of a stream that has none there are NaN.
@@ -25,7 +25,7 @@ struct MergedStreams {
     std::size_t instant, stream;
   };
   std::vector<std::string> names;          // in the order of their features
-  std::vector<ExamInfo> exams;             // whose frames are instants
+  std::vector<cache::ExamInfo> exams;      // whose frames are instants
   std::vector<std::vector<Place>> places;  // [exam][frame as stored]
   // Frame columns with different values within an instant, and the first exam that has such.
   std::map<std::string, std::string> disputed;
@@ -36,23 +36,23 @@ struct MergedStreams {
 // instant has the first value in other frame columns that is not empty, of the frames
 // that are there. DataError: no such column, a frame without a stream, one that is not among
 // `names`, fewer than two streams.
-MergedStreams merge_streams(std::span<const ExamInfo> exams, const std::string& column,
+MergedStreams merge_streams(std::span<const cache::ExamInfo> exams, const std::string& column,
                             std::vector<std::string> names);
 
 // True where a stored exam has a frame of that stream.
-bool has_stream(const ExamInfo& stored, std::span<const MergedStreams::Place> places,
+bool has_stream(const cache::ExamInfo& stored, std::span<const MergedStreams::Place> places,
                 std::size_t stream);
 
 // Exams and instants with a frame, and those of more than one stream.
 struct StreamMatches {
   std::size_t exams = 0, matched_exams = 0, instants = 0, matched_instants = 0;
 };
-StreamMatches count_matches(std::span<const ExamInfo> stored, const MergedStreams& merged);
+StreamMatches count_matches(std::span<const cache::ExamInfo> stored, const MergedStreams& merged);
 
 // The merged rows of an exam, [instants, merged_width()], from those stored. `value_bytes`: of a
 // feature, 2 (float16) or 4 (float32).
-void merge_rows(const ExamInfo& stored, std::span<const MergedStreams::Place> places,
+void merge_rows(const cache::ExamInfo& stored, std::span<const MergedStreams::Place> places,
                 std::size_t streams, std::size_t value_bytes, std::span<const std::byte> rows,
                 std::span<std::byte> merged);
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::temporal

@@ -1,0 +1,138 @@
+#include "train_temporal/data/sequences/sequence_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+
+namespace coldframe::temporal {
+
+SequenceReader::SequenceReader(const std::filesystem::path& path, cache::Detail detail)
+    : SequenceReader(std::vector<NamedCache>{{"", path}}, detail) {}
+SequenceReader::SequenceReader(std::span<const NamedCache> caches, cache::Detail detail)
+    : caches_(caches, detail) {}
+
+std::int64_t SequenceReader::dimension() const {
+  const std::int64_t stored = caches_.first().dimension();
+  if (!merged_) return stored;
+  return static_cast<std::int64_t>(
+      merged_width(static_cast<std::size_t>(stored), merged_->names.size()));
+}
+
+void SequenceReader::merge_streams(const std::string& column, std::vector<std::string> names) {
+  merged_ = temporal::merge_streams(caches_.exams(), column, std::move(names));
+}
+
+std::vector<std::string> SequenceReader::streams() const {
+  return merged_ ? merged_->names : std::vector<std::string>();
+}
+
+std::string SequenceReader::disputed_in(const std::string& column) const {
+  if (!merged_) return "";
+  const auto found = merged_->disputed.find(column);
+  return found == merged_->disputed.end() ? "" : found->second;
+}
+
+bool SequenceReader::has_stream(std::size_t exam, std::size_t stream) const {
+  return std::ranges::any_of(parts_of(exam), [&](std::size_t part) {
+    return temporal::has_stream(caches_.exams()[part], merged_->places[part], stream);
+  });
+}
+
+void SequenceReader::join_exams(std::vector<std::vector<std::size_t>> parts,
+                                std::span<const double> begin_s) {
+  joined_ = temporal::join_exams(alone(), std::move(parts), begin_s);
+}
+
+std::vector<std::size_t> SequenceReader::parts_of(std::size_t exam) const {
+  return joined_ ? joined_->parts[exam] : std::vector<std::size_t>{exam};
+}
+
+std::size_t SequenceReader::own_frames(std::size_t exam) const {
+  const auto& present = alone()[exam].present;
+  return static_cast<std::size_t>(std::ranges::count_if(present, [](auto p) { return p != 0; }));
+}
+
+std::vector<std::string> SequenceReader::provenance(std::size_t exam) const {
+  std::vector<std::string> facts;
+  const std::vector<std::size_t> parts = parts_of(exam);
+  for (const std::size_t part : parts) {
+    const cache::ExamInfo& info = alone()[part];
+    facts.insert(facts.end(), {std::to_string(info.revision), info.source_digest});
+    if (parts.size() == 1 && !merged_) continue;
+    for (const std::uint64_t sum : caches_.checksums(part)) facts.push_back(std::to_string(sum));
+    if (!merged_) continue;
+    for (const auto& [instant, stream] : merged_->places[part])
+      facts.push_back(concat(instant, ":", stream));
+  }
+  return facts;
+}
+
+void SequenceReader::append_rows(std::size_t part, std::span<const std::byte> stored,
+                                 std::vector<std::byte>& rows) const {
+  if (!merged_) {
+    rows.insert(rows.end(), stored.begin(), stored.end());
+    return;
+  }
+  const std::size_t before = rows.size(), value = bytes_of(storage());
+  rows.resize(before + alone()[part].frames() * static_cast<std::size_t>(dimension()) * value);
+  merge_rows(caches_.exams()[part], merged_->places[part], merged_->names.size(), value, stored,
+             std::span(rows).subspan(before));
+}
+
+template <typename Scan>
+void SequenceReader::scan_parts(std::span<const std::size_t> exams, const Scan& scan,
+                                const VisitStored& body) const {
+  if (!joined_ && !merged_) return scan(exams, body);
+  std::vector<std::size_t> all;
+  for (const std::size_t exam : exams) std::ranges::copy(parts_of(exam), std::back_inserter(all));
+  std::vector<std::byte> rows;
+  std::size_t at = 0, read = 0;  // exam among `exams`, and parts of it
+  scan(all, [&](std::size_t part, std::span<const std::byte> stored) {
+    append_rows(part, stored, rows);
+    if (++read < parts_of(exams[at]).size()) return;
+    body(exams[at++], rows);
+    rows.clear();
+    read = 0;
+  });
+}
+
+void SequenceReader::scan_stored(const std::string& view, std::span<const std::size_t> exams,
+                                 const VisitStored& body) const {
+  const auto scan = [&](std::span<const std::size_t> parts, const VisitStored& each) {
+    caches_.scan_stored(view, parts, each);
+  };
+  scan_parts(exams, scan, body);
+}
+
+std::optional<cache::Cut> SequenceReader::cut() const {
+  return caches_.several() ? std::nullopt : caches_.first().cut();
+}
+
+void SequenceReader::scan_cut(std::size_t view, std::span<const std::size_t> exams,
+                              const VisitStored& body) const {
+  if (merged_ || caches_.several()) throw CacheError("the cut of several streams cannot be read");
+  const auto scan = [&](std::span<const std::size_t> parts, const VisitStored& each) {
+    caches_.first().scan_cut(view, parts, each);
+  };
+  scan_parts(exams, scan, body);
+}
+
+std::vector<std::string> SequenceReader::thumbnails(std::size_t exam) const {
+  if (caches_.several()) return {};
+  std::vector<std::string> all;
+  for (const std::size_t part : parts_of(exam)) {
+    std::vector<std::string> files = caches_.first().thumbnails(part);
+    if (merged_ && !files.empty()) {
+      std::vector<std::string> of_instants(merged_->exams[part].frames());
+      for (std::size_t frame = files.size(); frame-- > 0;)  // the first that there is is kept
+        if (!files[frame].empty()) of_instants[merged_->places[part][frame].instant] = files[frame];
+      files = std::move(of_instants);
+    }
+    all.insert(all.end(), files.begin(), files.end());
+  }
+  return all;
+}
+
+}  // namespace coldframe::temporal
