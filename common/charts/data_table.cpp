@@ -46,10 +46,11 @@ std::string inert(const Json& json) {
 
 }  // namespace
 
-std::string with_data(std::string_view kind, std::string_view id, std::string_view html,
-                      const Json& data) {
-  return concat("<div class=\"", kind, "\"", id.empty() ? "" : concat(" id=\"", id, "\""), ">\n",
-                html, "<script type=\"application/json\">", inert(data), "</script>\n</div>\n");
+Body with_data(std::string_view kind, std::string_view id, Body body, const Json& data) {
+  body.html =
+      concat("<div class=\"", kind, "\"", id.empty() ? "" : concat(" id=\"", id, "\""), ">\n",
+             body.html, "<script type=\"application/json\">", inert(data), "</script>\n</div>\n");
+  return body;
 }
 
 std::string link_to(std::string_view table, std::size_t row) {
@@ -111,7 +112,7 @@ std::string DataTable::first_rows(const std::vector<double>& keys) const {
                              ? concat("All ", keys.size(), " rows.")
                              : concat("The first ", order.size(), " of ", keys.size(),
                                       " rows. In a browser that runs scripts this table has all.");
-  return concat("<p class=\"rest\">", of, "</p>\n", table(header, rows));
+  return concat("<p class=\"rest\">", of, "</p>\n", table(header, rows).html);
 }
 
 std::string DataTable::html(std::string_view sorted_by) const {
@@ -126,7 +127,7 @@ std::string DataTable::html(std::string_view sorted_by) const {
   for (const auto& [row, those] : pictures)
     for (const Picture& picture : those)
       data["pictures"][concat(row)].push_back({picture.alt, to_base64(picture.file)});
-  return with_data("data", id_, first_rows(sorted->numbers), data);
+  return with_data("data", id_, first_rows(sorted->numbers), data).html;
 }
 
 }  // namespace coldframe::html

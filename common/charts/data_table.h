@@ -16,12 +16,9 @@
 
 namespace coldframe::html {
 
-// A page has such a table where this stands.
-inline constexpr std::string_view kDataTable = "<div class=\"data\"";
-
-// <div class="KIND" id="ID"> with HTML for those who read without scripts or print, and the data.
-std::string with_data(std::string_view kind, std::string_view id, std::string_view html,
-                      const Json& data);
+// <div class="KIND" id="ID"> with what is for those who read without scripts or print, and the
+// data.
+Body with_data(std::string_view kind, std::string_view id, Body body, const Json& data);
 
 // The bytes of little-endian values, in base64.
 template <typename To, typename From>

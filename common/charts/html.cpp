@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "common/charts/drawing_style.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {
@@ -87,8 +88,17 @@ std::string paragraph(std::string_view text) {
   return concat("<p>", escape(text), "</p>\n");
 }
 
-std::string note(std::string_view text) {
-  return concat("<p class=\"note\">", escape(text), "</p>\n");
+Body& Body::operator+=(Body more) {
+  html += more.html;
+  std::ranges::move(more.notes, std::back_inserter(tables.empty() ? notes : tables.back().notes));
+  std::ranges::move(more.tables, std::back_inserter(tables));
+  return *this;
+}
+
+Body note(std::string_view text) {
+  Body body(concat("<p class=\"note\">", escape(text), "</p>\n"));
+  body.notes.emplace_back(text);
+  return body;
 }
 
 std::string list(const std::vector<std::string>& lines) {
@@ -97,7 +107,7 @@ std::string list(const std::vector<std::string>& lines) {
   return html + "</ul>\n";
 }
 
-std::string table(const Row& header, const Rows& rows, const std::vector<std::string>& links) {
+Body table(const Row& header, const Rows& rows, const std::vector<std::string>& links) {
   const bool stacked = header.size() > kMostNarrow && header.size() <= kMostStacked;
   std::vector<bool> numeric;
   for (std::size_t c = 0; c < header.size(); ++c) numeric.push_back(is_number_column(rows, c));
@@ -113,7 +123,9 @@ std::string table(const Row& header, const Rows& rows, const std::vector<std::st
                    c == 0 && r < links.size() ? links[r] : "");
     html += "</tr>\n";
   }
-  return html + "</tbody></table></div>\n";
+  Body body(html + "</tbody></table></div>\n");
+  body.tables.push_back({header, rows, numeric});
+  return body;
 }
 
 std::string key_values(const std::vector<std::pair<std::string, std::string>>& pairs) {
@@ -127,11 +139,12 @@ std::string key_values(const std::vector<std::pair<std::string, std::string>>& p
 Page::Page(std::string title, std::string subtitle)
     : title_(std::move(title)), subtitle_(std::move(subtitle)) {}
 
-void Page::section(std::string_view heading, std::string_view body) {
+void Page::section(const std::string& heading, Body body) {
   ++sections_;
   contents_ += concat("<a href=\"#s", sections_, "\">", escape(heading), "</a>\n");
-  body_ += concat("<section id=\"s", sections_, "\"><h2>", escape(heading), "</h2>\n", body,
+  body_ += concat("<section id=\"s", sections_, "\"><h2>", escape(heading), "</h2>\n", body.html,
                   "</section>\n");
+  for (Table& table : body.tables) tables_.push_back({heading, std::move(table)});
 }
 
 std::string Page::finish() const {
@@ -145,8 +158,8 @@ std::string Page::finish() const {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; img-src data:",
       runs ? concat("; script-src 'sha256-", digest_of(kScript), "'") : "", "\"/>\n<title>",
-      escape(title_), "</title>\n<style>", kStyle, "</style>\n</head>\n<body>\n<header><h1>",
-      escape(title_), "</h1>\n",
+      escape(title_), "</title>\n<style>", page_style_of_drawings(), kStyle,
+      "</style>\n</head>\n<body>\n<header><h1>", escape(title_), "</h1>\n",
       subtitle_.empty() ? "" : concat("<p class=\"subtitle\">", escape(subtitle_), "</p>\n"),
       "</header>\n", sections_ > 1 ? concat("<nav>", contents_, "</nav>\n") : "", "<main>\n", body_,
       "</main>\n", runs ? concat("<script>", kScript, "</script>\n") : "", "</body>\n</html>\n");

@@ -80,28 +80,58 @@ struct FlowChart {
 std::string flow_chart(const FlowChart& flow);
 
 std::string paragraph(std::string_view text);
-std::string note(std::string_view text);  // below a table; tables.tex has it, too
 std::string list(const std::vector<std::string>& lines);
 
 using Row = std::vector<std::string>;
 using Rows = std::vector<Row>;
-// Plain text in every cell; it is escaped here. Columns of numbers are aligned to the right.
-// `links`: empty, or where the first cell of each row leads, "" for nowhere.
-std::string table(const Row& header, const Rows& rows, const std::vector<std::string>& links = {});
+
+// A table as data, for other writers than that of pages.
+struct Table {
+  Row header;
+  Rows rows;
+  std::vector<bool> numeric = {};       // [column] of numbers, aligned to the right
+  std::vector<std::string> notes = {};  // below it
+};
+
+// A part of a page: its HTML, and the tables in it.
+struct Body {
+  Body() = default;
+  Body(std::string text) : html(std::move(text)) {}
+  Body(const char* text) : html(text) {}
+  Body& operator+=(Body more);
+  friend Body operator+(Body a, Body b) { return std::move(a += std::move(b)); }
+  bool empty() const { return html.empty(); }
+
+  std::string html;
+  std::vector<Table> tables = {};
+  std::vector<std::string> notes = {};  // of a table before this part
+};
+
+// Plain text in every cell; it is escaped here. `links`: empty, or where the first cell of each row
+// leads, "" for nowhere.
+Body table(const Row& header, const Rows& rows, const std::vector<std::string>& links = {});
+Body note(std::string_view text);  // below a table
 std::string key_values(const std::vector<std::pair<std::string, std::string>>& pairs);
 
-// The look of pages and drawings, and what a page can do: page.css and page.js, compiled in.
+// The look of pages, and what a page can do: page.css and page.js, compiled in.
 extern const std::string_view kStyle, kScript;
 
 class Page {
  public:
   explicit Page(std::string title, std::string subtitle = "");
-  // `body` is HTML; text must have gone through escape().
-  void section(std::string_view heading, std::string_view body);
+  // Text in the body's HTML must have gone through escape().
+  void section(const std::string& heading, Body body);
   std::string finish() const;
+
+  struct CaptionedTable {
+    std::string heading;  // of its section
+    Table table;
+  };
+  const std::vector<CaptionedTable>& tables() const { return tables_; }
 
  private:
   std::string title_, subtitle_, body_, contents_;
+  std::vector<CaptionedTable> tables_;
   int sections_ = 0;
 };
 

@@ -230,11 +230,12 @@ void write_results(const ApplyOptions& options, const RunReport& report, const J
   const ScratchFolder scratch(out.parent_path());
   const fs::path working = scratch.path() / "results";
   create_folders_durably(working);
-  const std::string texts[] = {predictions, render_report(report), summary.dump(2) + "\n"};
+  const html::Page page = report_page(report);
+  const std::string texts[] = {predictions, page.finish(), summary.dump(2) + "\n"};
   for (std::size_t i = 0; i < kResultFiles.size(); ++i) {
     if (!texts[i].empty()) write_file_atomically(working / kResultFiles[i], texts[i]);
   }
-  if (options.questions.figures) write_figures(working, report, texts[1]);
+  if (options.questions.figures) write_figures(working, report, page);
   publish(working, out, existing_for(options.overwrite), require_evaluation);
 }
 

@@ -82,7 +82,7 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
 }
 
 void write_figures(const std::filesystem::path& folder, const RunReport& report,
-                   const std::string& page) {
+                   const html::Page& page) {
   const auto place = folder / kFiguresFolder;
   std::filesystem::create_directories(place);
   write_file_atomically(place / kLatexFile, latex_tables(page));

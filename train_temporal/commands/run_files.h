@@ -26,7 +26,7 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
 // Drawings and tables of a report, and of the page it makes, as files of their own in a folder
 // beside it. Warns where drawings are SVG files alone.
 void write_figures(const std::filesystem::path& folder, const RunReport& report,
-                   const std::string& page);
+                   const html::Page& page);
 // ConfigError where a finished run has none.
 void require_figures(const std::filesystem::path& run);
 

@@ -275,8 +275,8 @@ bool TrainingRun::train(RunFolder& folder) {
       explain_examples(models.front(), cohort_, datasets_.front(), folder.file(""), pictures,
                        options_.maps ? std::optional(options_.weights) : std::nullopt);
   show_held_out(models.front(), cohort_, pictures, result.targets.front());
-  const std::string page = render_report(result);
-  write_file_atomically(folder.file("report.html"), page);
+  const html::Page page = report_page(result);
+  write_file_atomically(folder.file("report.html"), page.finish());
   if (options_.questions.figures) write_figures(folder.file(""), result, page);
   folder.publish();
   std::cout << (options_.json ? summary.dump(2) + "\n" : summary_text(result) + beside);

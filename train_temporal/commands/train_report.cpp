@@ -147,7 +147,7 @@ std::string compare_with_earlier(const TrainOptions& options, const RunFolder& f
   try {
     const RunReport both = compare(folder.file(""), options);
     summary["against"] = metrics_json(both);
-    write_file_atomically(folder.file("against.html"), render_report(both));
+    write_file_atomically(folder.file("against.html"), report_page(both).finish());
     return "\n" + summary_text(both);
   } catch (const Interrupted&) {
     throw;

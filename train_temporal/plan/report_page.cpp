@@ -34,7 +34,7 @@ std::vector<Schedule> schedules(const tune::ChunkCost& cost) {
 }
 
 // Live bytes over the step's work, as stairs.
-std::string over_the_step(const Plan& plan, const Trained& trained, const tune::ChunkCost& cost) {
+html::Body over_the_step(const Plan& plan, const Trained& trained, const tune::ChunkCost& cost) {
   Chart chart{"The ViT's memory over a step, all frames at once",
               "work, relative to the step that keeps everything",
               "MiB",
@@ -68,7 +68,7 @@ std::string over_the_step(const Plan& plan, const Trained& trained, const tune::
 }
 
 // Tells what each step holds until its way back by what is kept, and the peak at it by schedule.
-std::string by_layer(const tune::ChainShape& shape, const tune::ChunkCost& cost) {
+html::Body by_layer(const tune::ChainShape& shape, const tune::ChunkCost& cost) {
   const std::vector<std::string> names = tune::step_names(shape);
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> header{"step", "output"};
@@ -104,7 +104,7 @@ std::string layer_bars(const tune::ChainShape& shape, const tune::ChunkCost& cos
   return html::bar_chart("What each layer keeps for its way back, cheaply", bars, "MiB");
 }
 
-std::string table(TextRows rows) {
+html::Body table(TextRows rows) {
   const std::vector<std::string> header = std::move(rows.front());
   rows.erase(rows.begin());
   return html::table(header, rows);
@@ -114,8 +114,8 @@ std::string paragraph(const std::string& text) {
   return text.empty() ? "" : "<p>" + html::escape(text) + "</p>";
 }
 
-std::string answer(const Plan& plan) {
-  std::string body = paragraph(answer_sentence(plan));
+html::Body answer(const Plan& plan) {
+  html::Body body = paragraph(answer_sentence(plan));
   if (const TextRows changes = change_table(plan); changes.size() > 1) body += table(changes);
   return body;
 }
@@ -133,7 +133,7 @@ std::string to_page(const Plan& plan) {
         Trained{std::max<std::int64_t>(query.architecture.depth / 3, 1), 0}}) {
     const tune::ChainShape shape = shape_of(query, trained);
     const tune::ChunkCost cost = tune::chunk_cost(shape, query.all_frames());
-    std::string body = over_the_step(plan, trained, cost);
+    html::Body body = over_the_step(plan, trained, cost);
     body += layer_bars(shape, cost);
     body += by_layer(shape, cost);
     page.section(concat(name_of(trained, query), ", MiB"), body);

@@ -52,7 +52,7 @@ std::string ratio_text(double part, double all) {
   return all > 0 ? fixed(part / all, 3) : "–";
 }
 
-std::string figures_table(const std::vector<std::string>& header, html::Rows rows) {
+html::Body figures_table(const std::vector<std::string>& header, html::Rows rows) {
   static const std::vector<std::string> kMarks = {"*", "†", "‡", "§", "‖", "¶"};
   std::vector<std::string> reasons;
   for (auto& row : rows) {
@@ -68,10 +68,10 @@ std::string figures_table(const std::vector<std::string>& header, html::Rows row
       cell.replace(at, end + 1 - at, " " + kMarks[place]);
     }
   }
-  std::string notes;
+  html::Body body = html::table(header, rows);
   for (std::size_t i = 0; i < reasons.size(); ++i)
-    notes += html::note(concat(kMarks[i], " no interval: ", reasons[i], "."));
-  return html::table(header, rows) + notes;
+    body += html::note(concat(kMarks[i], " no interval: ", reasons[i], "."));
+  return body;
 }
 
 std::string model_label(const ModelResult& model) {

@@ -17,7 +17,7 @@ std::string ratio_text(double part, double all);          // "0.500", "–" of n
 std::string p_text(double p);                             // "0.012", "< 0.001"
 
 // A table of the page, in which the reasons why figures have no interval stand below it.
-std::string figures_table(const std::vector<std::string>& header, html::Rows rows);
+html::Body figures_table(const std::vector<std::string>& header, html::Rows rows);
 
 // Controls that see one of several streams are called so: "only-FA".
 inline constexpr const char* kOnlyStream = "only-";

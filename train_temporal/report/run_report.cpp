@@ -16,7 +16,7 @@ std::string macro_heading(const RunReport& run) {
   return concat("Mean over the ", binary, " binary targets");
 }
 
-std::string macro_section(const RunReport& run) {
+html::Body macro_section(const RunReport& run) {
   html::Rows rows;
   for (const ModelResult& model : run.macro) {
     for (const MetricSummary& summary : model.summary) {
@@ -33,8 +33,8 @@ void add_sections(html::Page& page, const SectionBlock& block, const TargetRepor
     if (!section.is_of(report)) return;
     if (section.page != nullptr) section.page(page, report, of);
     if (section.body == nullptr) return;
-    if (const std::string body = section.body(report); !body.empty())
-      page.section(concat(section.heading, of), body);
+    if (html::Body body = section.body(report); !body.empty())
+      page.section(concat(section.heading, of), std::move(body));
   });
 }
 
@@ -77,7 +77,7 @@ void evaluate_report(RunReport& run) {
   }
 }
 
-std::string render_report(const RunReport& run) {
+html::Page report_page(const RunReport& run) {
   const TargetReport& first = run.targets.front();
   html::Page page(first.title, first.subtitle);
   const auto of = [&](const TargetReport& report) {
@@ -92,7 +92,7 @@ std::string render_report(const RunReport& run) {
         add_sections(page, block, report, "");
     }
   }
-  return page.finish();
+  return page;
 }
 
 Json metrics_json(const RunReport& run) {

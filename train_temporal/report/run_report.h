@@ -18,7 +18,7 @@ struct RunReport {
 // Fills the figures of all targets, and the macro ones.
 void evaluate_report(RunReport& run);
 
-std::string render_report(const RunReport& run);
+html::Page report_page(const RunReport& run);
 Json metrics_json(const RunReport& run);
 std::string summary_text(const RunReport& run);  // ends with a line end
 

@@ -43,9 +43,9 @@ std::string similarity_charts(std::span<const float> features, std::size_t dimen
                            .whole_x = true});
 }
 
-std::string nearest_exams(const CacheReader& cache, const ExamMeans& means, std::size_t exam) {
+html::Body nearest_exams(const CacheReader& cache, const ExamMeans& means, std::size_t exam) {
   const auto place = std::find(means.exams.begin(), means.exams.end(), exam);
-  if (place == means.exams.end()) return "";
+  if (place == means.exams.end()) return {};
   const std::vector<std::string> columns = cache.column_names();
   std::vector<std::string> header = {"nearest exam", "cosine", "patient"};
   header.insert(header.end(), columns.begin(), columns.end());
@@ -66,26 +66,26 @@ std::string nearest_exams(const CacheReader& cache, const ExamMeans& means, std:
 
 }  // namespace
 
-std::string exam_section(const CacheReader& cache, const ReportData& data,
-                         const std::vector<std::size_t>& exams, Pictures& pictures) {
+html::Body exam_section(const CacheReader& cache, const ReportData& data,
+                        const std::vector<std::size_t>& exams, Pictures& pictures) {
   const auto dimension = static_cast<std::size_t>(cache.dimension());
-  std::string html = html::paragraph(
+  html::Body body = html::paragraph(
       "Matrices: the cosine between any two frames; the lower, the fainter. Nearest exams: by the "
       "cosine of mean features, after the mean of all exams was taken away.");
   for (const std::size_t index : exams) {
     const ExamInfo& exam = cache.exams()[index];
-    html += concat("<h3>", html::escape(exam.id), "</h3>\n");
+    body += concat("<h3>", html::escape(exam.id), "</h3>\n");
     std::vector<std::string> facts = {plural(exam.frames(), "frame")};
     if (missing_frames(exam) > 0) facts.push_back(concat(missing_frames(exam), " missing"));
     if (const double span = time_span(exam); std::isfinite(span))
       facts.push_back(fixed(span, 2) + " s");
     for (const ExamColumn& column : exam.columns)
       if (!column.value.empty()) facts.push_back(concat(column.name, " ", column.value));
-    html += html::paragraph(join(facts, " · "));
-    html += similarity_charts(cache.features(index), dimension, index, pictures);
-    html += nearest_exams(cache, data.means, index);
+    body += html::paragraph(join(facts, " · "));
+    body += similarity_charts(cache.features(index), dimension, index, pictures);
+    body += nearest_exams(cache, data.means, index);
   }
-  return html;
+  return body;
 }
 
 }  // namespace coldframe::cache::tool

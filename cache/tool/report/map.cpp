@@ -99,7 +99,7 @@ std::string choose_colour(const CacheReader& cache, const std::string& wanted) {
                            known_words(names, wanted)));
 }
 
-std::string map_section(const CacheReader& cache, const ReportData& data) {
+html::Body map_section(const CacheReader& cache, const ReportData& data) {
   const std::string& column = data.colour;
   const Mapped mapped = map_exams(data);
   if (mapped.exams.empty()) return html::paragraph("Too few exams for a map.");

@@ -49,7 +49,7 @@ std::string key_values_of(const TextRows& rows) {
   return html::key_values(pairs);
 }
 
-std::string recipe_section(const Json& overview) {
+html::Body recipe_section(const Json& overview) {
   html::Rows rows;
   for (const auto& [key, value] : recipe_rows(overview["recipe"])) {
     const std::string name = trim(key);
@@ -95,8 +95,8 @@ std::string make_page(const CacheReader& cache, const ReportData& data,
   page.section("Odd exams", odd_section(cache, data));
   page.section("Map", map_section(cache, data));
   Pictures pictures(cache, options.without_thumbnails ? 0 : parse_bytes(options.most_pictures));
-  const std::string frame_by_frame = exam_section(cache, data, exams, pictures);
-  const std::string table = table_section(cache, data, pictures);
+  html::Body frame_by_frame = exam_section(cache, data, exams, pictures);
+  html::Body table = table_section(cache, data, pictures);
   page.section("All exams",
                pictures.note("those of the exams frame by frame and of odd exams") + table);
   page.section("Sequences", sequences_section(cache));

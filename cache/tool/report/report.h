@@ -33,18 +33,18 @@ inline constexpr std::size_t kMostMapped = 1500;
 // Frames of an exam in its self-similarity matrix, at most, evenly spaced.
 inline constexpr std::size_t kMostFramesCompared = 48;
 
-std::string sequences_section(const CacheReader& cache);
-std::string features_section(const ReportData& data);
+html::Body sequences_section(const CacheReader& cache);
+html::Body features_section(const ReportData& data);
 // `wanted`: "" for the first column with 2 to 8 different values.
 std::string choose_colour(const CacheReader& cache, const std::string& wanted);
-std::string map_section(const CacheReader& cache, const ReportData& data);
-std::string odd_section(const CacheReader& cache, const ReportData& data);
+html::Body map_section(const CacheReader& cache, const ReportData& data);
+html::Body odd_section(const CacheReader& cache, const ReportData& data);
 // All exams, with `pictures` for the odd ones first.
-std::string table_section(const CacheReader& cache, const ReportData& data, Pictures& pictures);
+html::Body table_section(const CacheReader& cache, const ReportData& data, Pictures& pictures);
 // Some exams frame by frame.
-std::string exam_section(const CacheReader& cache, const ReportData& data,
-                         const std::vector<std::size_t>& exams, Pictures& pictures);
-std::string failures_section(const CacheReader& cache);
+html::Body exam_section(const CacheReader& cache, const ReportData& data,
+                        const std::vector<std::size_t>& exams, Pictures& pictures);
+html::Body failures_section(const CacheReader& cache);
 
 // Says in plain words what a person should look at; empty when nothing was found.
 std::vector<std::string> warnings_of(const ReportData& data);

@@ -63,7 +63,7 @@ std::string without_folders(const std::string& message) {
   return text;
 }
 
-std::string sequences_section(const CacheReader& cache) {
+html::Body sequences_section(const CacheReader& cache) {
   std::vector<double> frames, spans, steps;
   for (const ExamInfo& exam : cache.exams()) {
     frames.push_back(static_cast<double>(exam.frames()));
@@ -79,7 +79,7 @@ std::string sequences_section(const CacheReader& cache) {
   return html;
 }
 
-std::string features_section(const ReportData& data) {
+html::Body features_section(const ReportData& data) {
   const Json& view = data.statistics;
   if (view["norm"].is_null()) return html::paragraph("There are no features.");
   const auto fixed_of = [](const Json& value) { return fixed(value.get<double>(), 3); };
@@ -111,17 +111,17 @@ std::string features_section(const ReportData& data) {
   return html + html::table({"exam", "exam", "cosine"}, rows);
 }
 
-std::string failures_section(const CacheReader& cache) {
+html::Body failures_section(const CacheReader& cache) {
   html::Rows rows;
   for (const Failure& failure : cache.failures())
     if (rows.size() < kFailuresShown)
       rows.push_back({failure.exam, without_folders(failure.reason)});
   if (rows.empty()) return html::paragraph("Every exam and every frame of the input was read.");
-  std::string html = html::table({"exam", "reason"}, rows);
+  html::Body body = html::table({"exam", "reason"}, rows);
   if (cache.failures().size() > rows.size())
-    html += html::paragraph(concat("… and ", cache.failures().size() - rows.size(),
+    body += html::paragraph(concat("… and ", cache.failures().size() - rows.size(),
                                    " more; `coldframe cache info --json` has them all."));
-  return html;
+  return body;
 }
 
 }  // namespace coldframe::cache::tool

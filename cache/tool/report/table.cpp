@@ -97,7 +97,7 @@ void add_sheets(const CacheReader& cache, const Oddities& odd, Pictures& picture
 
 }  // namespace
 
-std::string odd_section(const CacheReader& cache, const ReportData& data) {
+html::Body odd_section(const CacheReader& cache, const ReportData& data) {
   html::Rows rows;
   std::vector<std::string> links;
   std::size_t all = 0;
@@ -108,24 +108,24 @@ std::string odd_section(const CacheReader& cache, const ReportData& data) {
         {cache.exams()[exam].id, fixed(data.odd.oddness[exam], 1), data.odd.reasons[exam]});
     links.push_back(html::link_to(kExamTable, exam));
   }
-  std::string html = html::paragraph("No exam is unlike the others.");
+  html::Body body = html::paragraph("No exam is unlike the others.");
   if (!rows.empty()) {
     const std::string listed = rows.size() < all ? concat("; the ", rows.size(),
                                                           " oddest are listed here, all in the "
                                                           "table of exams")
                                                  : "";
-    html = html::paragraph(concat(
+    body = html::paragraph(concat(
                all, " of ", plural(cache.exams().size(), "exam"), listed,
                ". Each reason counts 1; a number counts as often as its distance from the median "
                "exceeds 6 robust standard deviations, at most 10.")) +
            html::table({"exam", "oddness", "why"}, rows, links);
   }
   if (!data.odd.common.empty())
-    html += html::paragraph(concat("Too common to be odd: ", join(data.odd.common, "; "), "."));
-  return html;
+    body += html::paragraph(concat("Too common to be odd: ", join(data.odd.common, "; "), "."));
+  return body;
 }
 
-std::string table_section(const CacheReader& cache, const ReportData& data, Pictures& pictures) {
+html::Body table_section(const CacheReader& cache, const ReportData& data, Pictures& pictures) {
   const std::vector<ExamInfo>& exams = cache.exams();
   if (exams.empty()) return html::paragraph("There are no exams.");
   std::vector<std::string> ids;

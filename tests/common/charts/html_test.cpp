@@ -58,10 +58,10 @@ TEST(Html, PageAsksTheNetworkForNothing) {
 }
 
 TEST(Html, NumbersStandAtTheRightOfTheirColumn) {
-  const std::string html = table({"exam", "AUROC"}, {{"P1", "0.91 ± 0.02"}, {"P2", ""}});
+  const std::string html = table({"exam", "AUROC"}, {{"P1", "0.91 ± 0.02"}, {"P2", ""}}).html;
   EXPECT_THAT(html, HasSubstr("<th>exam</th><th class=\"num\">AUROC</th>"));
   EXPECT_THAT(html, HasSubstr("<td>P1</td><td class=\"num\">0.91 ± 0.02</td>"));
-  EXPECT_THAT(table({"a", "b"}, {{"x"}}), HasSubstr("<td>x</td><td></td>"));
+  EXPECT_THAT(table({"a", "b"}, {{"x"}}).html, HasSubstr("<td>x</td><td></td>"));
 }
 
 TEST(LineChart, LongLinesAreThinnedAndKeepTheirSpikes) {

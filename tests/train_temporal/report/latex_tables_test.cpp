@@ -22,8 +22,10 @@ TEST(LatexTables, SayWhatThePageSays) {
   page.section("Stacked", html::table({"a", "b", "c"}, {{"1", "2", "3"}}) + html::note("* few") +
                               html::paragraph("text") + html::table({"d"}, {{"*4"}}) +
                               html::note("† no & none"));
-  page.section("Every exam", html::with_data("data", "x", html::table({"exam"}, {{"E1"}}), {}));
-  const std::string latex = latex_tables(page.finish());
+  html::DataTable exams("exams", "exam", {"E1"});
+  exams.add_numbers("oddness", {1}, 0);
+  page.section("Every exam", exams.html("oddness"));
+  const std::string latex = latex_tables(page);
   EXPECT_THAT(latex, AllOf(HasSubstr("\\label{tab:4}"), Not(HasSubstr("\\label{tab:5}"))));
   EXPECT_THAT(latex, HasSubstr("\\caption{R\\textsuperscript{2} \\& more}\n\\label{tab:1}"));
   EXPECT_THAT(latex, HasSubstr("   & AUROC [95 \\%] \\\\\n"));

@@ -79,7 +79,7 @@ inline TargetReport example(std::vector<ModelResult> models, std::vector<std::st
 }
 
 inline std::string page_of(const TargetReport& report) {
-  return render_report(RunReport{{report}, {}});
+  return report_page(RunReport{{report}, {}}).finish();
 }
 
 }  // namespace coldframe::temporal::made

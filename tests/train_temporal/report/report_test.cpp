@@ -100,7 +100,8 @@ TEST(Report, SaysBelowATableWhyFiguresHaveNoInterval) {
   };
   const std::string html =
       figures_table({"", "a", "b"}, {{"x", interval_text(known), without("<few>")},
-                                     {"y", without("one [sided]"), without("<few>")}});
+                                     {"y", without("one [sided]"), without("<few>")}})
+          .html;
   const auto cell = [](const char* column, const char* text) {
     return concat("<td class=\"num\" data-name=\"", column, "\">", text, "</td>");
   };

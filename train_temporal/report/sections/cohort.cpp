@@ -68,7 +68,7 @@ std::string flow_chart(const TargetReport& report) {
   return html::flow_chart(flow);
 }
 
-std::string flow_section(const TargetReport& report) {
+html::Body flow_section(const TargetReport& report) {
   const ExamFlow& flow = report.data.flow;
   html::Rows rows = {{"found", concat(flow.found)}};
   for (const FlowStep& step : kWaysOut)
@@ -102,7 +102,7 @@ html::Rows characteristic_rows(const TargetReport& report, const std::string& fi
   return rows;
 }
 
-std::string characteristics_section(const TargetReport& report) {
+html::Body characteristics_section(const TargetReport& report) {
   auto rows = characteristic_rows(report, "", "");
   const std::vector<std::string> header = rows.front();
   rows.erase(rows.begin());

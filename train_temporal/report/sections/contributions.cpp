@@ -21,8 +21,8 @@ std::string one_exam(const FrameContributions& exam) {
   return html::line_chart(chart);
 }
 
-std::string contributions_charts(const TargetReport& report) {
-  std::string body = html::paragraph(concat(
+html::Body contributions_charts(const TargetReport& report) {
+  html::Body body = html::paragraph(concat(
       report.examples.choice,
       ", by the models that did not see the exam. A frame above 0 raises the output, one below "
       "lowers it: integrated gradients from an exam whose frames are all the training part's "

@@ -16,7 +16,7 @@ std::string covariate_names(const TargetReport& report) {
 
 namespace {
 
-std::string covariates_section(const TargetReport& report) {
+html::Body covariates_section(const TargetReport& report) {
   html::Rows rows;
   for (const CovariateFacts& one : report.covariates)
     rows.push_back({one.name, one.kind, concat(one.missing)});

@@ -159,10 +159,9 @@ std::span<const Section> curve_sections() {
   static constexpr Section kSections[] = {
       {.heading = "ROC and precision–recall",
        .applies = [](const TargetReport& report) { return report.scale == Scale::kNominal; },
-       .body =
-           [](const TargetReport& report) {
-             return roc_chart(report) + precision_recall_chart(report);
-           },
+       .body = [](const TargetReport& report) -> html::Body {
+         return roc_chart(report) + precision_recall_chart(report);
+       },
        .drawings = {{{"roc", roc_chart}, {"precision_recall", precision_recall_chart}}}}};
   return kSections;
 }

@@ -18,7 +18,7 @@ std::string frames_chart(const TargetReport& report) {
                          {frames.begin(), frames.end()});
 }
 
-std::string data_section(const TargetReport& report) {
+html::Body data_section(const TargetReport& report) {
   const DataOverview& data = report.data;
   KeyValues pairs = {{"target", report.target},
                      {"task", report.task + (report.per_frame ? ", per frame" : "")},
@@ -54,7 +54,7 @@ std::string data_section(const TargetReport& report) {
          frames_chart(report);
 }
 
-std::string split_section(const TargetReport& report) {
+html::Body split_section(const TargetReport& report) {
   const Metric metric = main_metric(report.scale);
   const bool nominal = report.scale == Scale::kNominal;
   html::Rows rows;

@@ -10,7 +10,7 @@
 namespace coldframe::temporal {
 namespace {
 
-std::string classes_table(const TargetReport& report) {
+html::Body classes_table(const TargetReport& report) {
   const ScoredExams all = pooled_exams(report.models.front());
   const auto counts = confusion_matrix(all);
   html::Rows rows;
@@ -79,8 +79,8 @@ std::string score_chart(const TargetReport& report) {
   return html::line_chart(chart);
 }
 
-std::string decisions_section(const TargetReport& report) {
-  std::string body = confusion_chart(report) + score_chart(report);
+html::Body decisions_section(const TargetReport& report) {
+  html::Body body = confusion_chart(report) + score_chart(report);
   if (report.classes.size() > 2 && report.scale == Scale::kNominal) body += classes_table(report);
   return body;
 }

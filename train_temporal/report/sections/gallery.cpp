@@ -7,7 +7,7 @@
 namespace coldframe::temporal {
 namespace {
 
-std::string gallery(const TargetReport& report) {
+html::Body gallery(const TargetReport& report) {
   const HeldOutExams& held_out = report.held_out;
   std::vector<std::string> ids, truths, decisions, results;
   std::vector<double> outputs, errors, folds;

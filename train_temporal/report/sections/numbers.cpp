@@ -56,7 +56,7 @@ std::string agreement_chart(const TargetReport& report) {
   return html::line_chart(chart);
 }
 
-std::string agreement(const TargetReport& report) {
+html::Body agreement(const TargetReport& report) {
   const std::string chart = agreement_chart(report);
   if (chart.empty()) return {};
   return chart + html::paragraph(concat(
@@ -72,14 +72,15 @@ bool is_of_numbers(const TargetReport& report) {
 }  // namespace
 
 std::span<const Section> number_sections() {
-  static constexpr Section kSections[] = {{.heading = "Predictions",
-                                           .applies = is_of_numbers,
-                                           .body = scatter_chart,
-                                           .drawings = {{{"predictions", scatter_chart}}}},
-                                          {.heading = "Agreement",
-                                           .applies = is_of_numbers,
-                                           .body = agreement,
-                                           .drawings = {{{"agreement", agreement_chart}}}}};
+  static constexpr Section kSections[] = {
+      {.heading = "Predictions",
+       .applies = is_of_numbers,
+       .body = [](const TargetReport& report) -> html::Body { return scatter_chart(report); },
+       .drawings = {{{"predictions", scatter_chart}}}},
+      {.heading = "Agreement",
+       .applies = is_of_numbers,
+       .body = agreement,
+       .drawings = {{{"agreement", agreement_chart}}}}};
   return kSections;
 }
 

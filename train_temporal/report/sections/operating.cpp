@@ -21,7 +21,7 @@ AurocParts auroc_parts_of(const ModelResult& model) {
   return figure->by_fold ? auroc_parts(model.folds) : auroc_parts(pooled_by_repeat(model.folds));
 }
 
-std::string delong_section(const TargetReport& report) {
+html::Body delong_section(const TargetReport& report) {
   std::vector<std::string> header = {"model", "AUROC", "standard error"};
   const bool several = report.models.size() > 1;
   if (several) header.insert(header.end(), {concat(report.models.front().name, " − this"), "p"});
@@ -68,7 +68,7 @@ std::string threshold_text(double threshold) {
   return std::isinf(threshold) ? "none reaches it" : fixed(threshold, 3);
 }
 
-std::string points_section(const TargetReport& report) {
+html::Body points_section(const TargetReport& report) {
   if (report.operating_points.empty()) return {};
   html::Rows rows;
   for (const OperatingFigure& figure : report.operating_points)
@@ -100,7 +100,7 @@ std::string decision_chart(const TargetReport& report) {
         {.name = "treat none", .x = curve.threshold, .y = none, .dashed = true}}});
 }
 
-std::string decision_section(const TargetReport& report) {
+html::Body decision_section(const TargetReport& report) {
   return decision_chart(report) +
          html::paragraph(
              concat("Net benefit is in true positives per exam of this cohort, each false positive "
@@ -192,7 +192,7 @@ std::span<const Section> operating_sections() {
   static constexpr Section kSections[] = {
       {.heading = "Calibration",
        .applies = has_classes,
-       .body = reliability_chart,
+       .body = [](const TargetReport& report) -> html::Body { return reliability_chart(report); },
        .drawings = {{{"calibration", reliability_chart}}}},
       {.heading = "Operating points",
        .applies = is_binary,

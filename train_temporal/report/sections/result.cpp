@@ -18,9 +18,9 @@ std::string about_relaxed(const TargetReport& report) {
                 "evaluation script does.");
 }
 
-std::string result_section(const TargetReport& report) {
+html::Body result_section(const TargetReport& report) {
   const ModelResult& main = report.models.front();
-  std::string body;
+  html::Body body;
   for (const std::string& line : verdict(report)) body += html::paragraph(line);
   const bool one_part = main.folds.size() == 1;
   const std::string level = level_text(report);
@@ -49,7 +49,7 @@ std::string result_section(const TargetReport& report) {
   return body;
 }
 
-std::string models_section(const TargetReport& report) {
+html::Body models_section(const TargetReport& report) {
   const std::vector<Metric> metrics = metrics_with(&MetricRow::compared, report.scale);
   std::vector<std::string> header = {"model"};
   for (Metric metric : metrics) header.emplace_back(metric->title);
@@ -96,7 +96,9 @@ std::span<const Section> result_sections() {
       {.heading = "Result", .body = result_section, .figures = add_model_figures},
       {.heading = "Warnings",
        .applies = [](const TargetReport& report) { return !all_warnings(report).empty(); },
-       .body = [](const TargetReport& report) { return html::list(all_warnings(report)); }},
+       .body = [](const TargetReport& report) -> html::Body {
+         return html::list(all_warnings(report));
+       }},
       {.heading = "Models and controls",
        .applies = [](const TargetReport& report) { return report.models.size() > 1; },
        .body = models_section,

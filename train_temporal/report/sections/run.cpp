@@ -38,16 +38,19 @@ std::span<const Section> run_sections() {
   static constexpr Section kSections[] = {
       {.heading = "Configuration",
        .applies = [](const TargetReport& report) { return !report.configuration.empty(); },
-       .body = [](const TargetReport& report) { return html::key_values(report.configuration); }},
+       .body = [](const TargetReport& report) -> html::Body {
+         return html::key_values(report.configuration);
+       }},
       {.heading = "Features",
        .applies = [](const TargetReport& report) { return !report.recipe.empty(); },
-       .body = [](const TargetReport& report) { return html::key_values(report.recipe); }},
+       .body = [](const TargetReport& report) -> html::Body {
+         return html::key_values(report.recipe);
+       }},
       {.heading = "Time and memory",
        .applies = [](const TargetReport& report) { return !report.resources.empty(); },
-       .body =
-           [](const TargetReport& report) {
-             return html::key_values(report.resources) + machine_charts(report);
-           }}};
+       .body = [](const TargetReport& report) -> html::Body {
+         return html::key_values(report.resources) + machine_charts(report);
+       }}};
   return kSections;
 }
 

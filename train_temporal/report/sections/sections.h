@@ -24,8 +24,8 @@ struct SectionFile {
 
 struct Section {
   std::string_view heading;
-  bool (*applies)(const TargetReport&) = nullptr;      // null: always
-  std::string (*body)(const TargetReport&) = nullptr;  // of the page
+  bool (*applies)(const TargetReport&) = nullptr;     // null: always
+  html::Body (*body)(const TargetReport&) = nullptr;  // of the page
   // In place of both: several sections. `of`: what headings add to tell targets apart.
   void (*page)(html::Page&, const TargetReport&, const std::string& of) = nullptr;
   void (*evaluate)(TargetReport&) = nullptr;  // computes figures that only this section has
@@ -99,6 +99,6 @@ std::string families_text(const ModelResult& model);
 std::string found_text(const ModelResult& model);
 // Where a summary of the frames took the model's place in some fits: says so; else "".
 std::string taken_text(const ModelResult& model);
-std::string families_table(const TargetReport& report);
+html::Body families_table(const TargetReport& report);
 
 }  // namespace coldframe::temporal

@@ -20,7 +20,7 @@ std::string ahead_text(const TargetReport& report, const Subgroup& group) {
   return difference_text(group.minus_others[static_cast<std::size_t>(main - group.summary.data())]);
 }
 
-std::string counts_table(const TargetReport& report, const SubgroupColumn& column) {
+html::Body counts_table(const TargetReport& report, const SubgroupColumn& column) {
   std::vector<std::string> header = {column.column, rows_name(report), "patients"};
   header.insert(header.end(), report.classes.begin(), report.classes.end());
   header.push_back(concat(main_metric(report.scale)->title, " − that of the others"));
@@ -34,7 +34,7 @@ std::string counts_table(const TargetReport& report, const SubgroupColumn& colum
   return figures_table(header, rows);
 }
 
-std::string figures_by_value(const TargetReport& report, const SubgroupColumn& column) {
+html::Body figures_by_value(const TargetReport& report, const SubgroupColumn& column) {
   std::vector<std::string> header = {""};
   for (const Subgroup& group : column.groups) header.push_back(group.value);
   html::Rows rows;
@@ -62,8 +62,8 @@ std::string small_groups(const TargetReport& report, const SubgroupColumn& colum
                 join(small, ", "), ".");
 }
 
-std::string subgroup_section(const TargetReport& report, const SubgroupColumn& column) {
-  std::string body = counts_table(report, column) + figures_by_value(report, column);
+html::Body subgroup_section(const TargetReport& report, const SubgroupColumn& column) {
+  html::Body body = counts_table(report, column) + figures_by_value(report, column);
   if (const std::string small = small_groups(report, column); !small.empty())
     body += html::paragraph(small);
   if (column.without_value > 0)

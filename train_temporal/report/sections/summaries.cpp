@@ -42,8 +42,8 @@ std::string taken_text(const ModelResult& model) {
                 ": fits where it was): ", families_text(model), ".");
 }
 
-std::string families_table(const TargetReport& report) {
-  std::string body;
+html::Body families_table(const TargetReport& report) {
+  html::Body body;
   for (const ModelResult& model : report.models) {
     if (model.families.empty()) continue;
     html::Rows rows;

@@ -100,7 +100,7 @@ std::string survival_calibration_chart(const TargetReport& report) {
   return line_chart(chart);
 }
 
-std::string groups_section(const TargetReport& report) {
+html::Body groups_section(const TargetReport& report) {
   const SurvivalFigures& figures = report.survival;
   std::vector<std::string> header = {"", rows_name(report), "events"};
   for (const HorizonFigures& at : figures.horizons)
@@ -121,13 +121,13 @@ std::string groups_section(const TargetReport& report) {
                     repeats_text(report)));
 }
 
-std::string horizons_section(const TargetReport& report) {
+html::Body horizons_section(const TargetReport& report) {
   html::Rows rows;
   for (const HorizonFigures& at : report.survival.horizons)
     rows.push_back({exact(at.horizon),
                     interval_text(at.auroc.primary()) + pooled_mark(report, at.auroc),
                     interval_text(at.brier.primary()) + pooled_mark(report, at.brier)});
-  std::string body =
+  html::Body body =
       html::table({report.target, "AUROC (cumulative, dynamic)", "Brier score"}, rows) +
       survival_calibration_chart(report);
   rows.clear();

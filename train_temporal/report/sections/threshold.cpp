@@ -43,7 +43,7 @@ Beginning beginning_of(const TargetReport& report) {
           ", the mean of those that the folds chose on their validation parts"};
 }
 
-std::string threshold_section(const TargetReport& report) {
+html::Body threshold_section(const TargetReport& report) {
   const ScoredExams all = pooled_exams(report.models.front());
   const Beginning beginning = beginning_of(report);
   std::vector<double> scores;
@@ -55,7 +55,7 @@ std::string threshold_section(const TargetReport& report) {
   }
   html::Rows rows;
   for (int tenth = 1; tenth < 10; ++tenth) rows.push_back(row_at(tenth / 10.0, scores, labels));
-  const std::string table =
+  html::Body table =
       html::table({"threshold", "sensitivity", "specificity", "PPV", "NPV", "true positive",
                    "false positive", "true negative", "false negative"},
                   rows);
@@ -70,7 +70,7 @@ std::string threshold_section(const TargetReport& report) {
              beginning.origin,
              ". A threshold that is chosen here is chosen on the exams that it is judged by, and "
              "does somewhat worse on others.")) +
-         html::with_data("threshold", "", table, data);
+         html::with_data("threshold", "", std::move(table), data);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace coldframe::temporal {
 namespace {
 
-std::string shift_section(const TargetReport& report) {
+html::Body shift_section(const TargetReport& report) {
   html::Rows rows;
   for (const CohortShift& shift : report.shift) {
     rows.push_back({shift.trait, concat(shift.flagged, " of ", shift.judged),
@@ -38,7 +38,7 @@ bool searched(const TargetReport& report) {
   return !report.choices.empty() && !report.choices.front().setting.is_null();
 }
 
-std::string search_section(const TargetReport& report) {
+html::Body search_section(const TargetReport& report) {
   std::vector<std::string> header = {"repeat", "fold"};
   for (const auto& [option, value] : report.choices.front().setting.items())
     header.push_back(option);
@@ -103,7 +103,7 @@ std::string overfitting_text(const std::vector<FoldCurve>& curves) {
       "the training loss went on falling. Early stopping kept the model from before."));
 }
 
-std::string loss_charts(const TargetReport& report) {
+html::Body loss_charts(const TargetReport& report) {
   if (report.curves.empty()) return {};
   const char* loss = words_of(report.scale).loss;
   const html::Chart mean{
