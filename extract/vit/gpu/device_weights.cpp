@@ -1,5 +1,7 @@
 #include "extract/vit/gpu/device_weights.h"
 
+#include "common/text/text.h"
+
 namespace coldframe::vit::gpu {
 namespace {
 

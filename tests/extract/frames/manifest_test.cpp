@@ -6,6 +6,7 @@
 #include "extract/frames/source.h"
 #include "extract/preprocess/steps.h"
 #include "tests/extract/frames/listed.h"
+#include "tests/extract/frames/read_exam.h"
 
 namespace coldframe::frames {
 namespace {
