@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,15 @@ struct ExamInfo {
 
   std::size_t frames() const { return present.size(); }
 };
+
+std::size_t present_frames(const ExamInfo& exam);
+std::size_t missing_frames(const ExamInfo& exam);
+
+// An exam's value in a column, "" when it has none.
+const std::string& column_value(const ExamInfo& exam, const std::string& column);
+// The columns of exams, in order of first appearance.
+std::vector<std::string> column_names(std::span<const ExamInfo> exams);
+const FrameColumn* frame_column(const ExamInfo& exam, const std::string& name);  // null: none
 
 // The metadata to load. kWithoutPaths leaves out half of it, which nobody needs who reads features:
 // frame_source and source_stamp are empty. kWithoutSources leaves out all that grows with the

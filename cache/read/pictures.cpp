@@ -22,7 +22,7 @@ std::vector<std::size_t> middles_of_parts(std::size_t all, std::size_t most) {
 std::vector<html::Picture> Pictures::of(std::size_t exam, const std::vector<std::size_t>& frames) {
   if (!wanted()) return {};
   const std::vector<std::string> files = thumbnails_(exam);
-  const ExamInfo& info = exams_[exam];
+  const ExamInfo& info = exam_(exam);
   if (files.size() != info.frames()) return {};
   std::vector<html::Picture> pictures;
   std::uint64_t bytes = 0;
@@ -43,7 +43,7 @@ std::vector<html::Picture> Pictures::of(std::size_t exam, const std::vector<std:
 }
 
 std::vector<html::Picture> Pictures::of(std::size_t exam) {
-  const std::vector<std::uint8_t>& present = exams_[exam].present;
+  const std::vector<std::uint8_t>& present = exam_(exam).present;
   std::vector<std::size_t> frames, shown;
   for (std::size_t t = 0; t < present.size(); ++t)
     if (present[t] != 0) frames.push_back(t);

@@ -27,7 +27,7 @@ class Pictures {
   // without thumbnails: there are no pictures.
   template <typename Reader>
   Pictures(const Reader& cache, std::uint64_t most)
-      : exams_(cache.exams()),
+      : exam_([&cache](std::size_t exam) -> const ExamInfo& { return cache.exams()[exam]; }),
         thumbnails_([&cache](std::size_t exam) { return cache.thumbnails(exam); }),
         most_(cache.recipe().has_thumbnails() ? most : 0) {}
 
@@ -45,7 +45,7 @@ class Pictures {
  private:
   static constexpr std::size_t kTried = 8;
 
-  const std::vector<ExamInfo>& exams_;
+  std::function<const ExamInfo&(std::size_t exam)> exam_;
   std::function<std::vector<std::string>(std::size_t exam)> thumbnails_;
   std::uint64_t most_, bytes_ = 0;
   std::size_t left_out_ = 0;

@@ -76,23 +76,10 @@ std::size_t CacheReader::cut_array(std::size_t view) const {
 
 std::vector<float> CacheReader::features(std::size_t exam, const std::string& view) const {
   std::vector<float> values(exams().at(exam).frames() * static_cast<std::size_t>(dimension()));
-  read_features(exam, view, values);
+  std::vector<std::byte> rows(values.size() * bytes_of(storage()));
+  shards_->read_rows(exam, view_index(view), rows);
+  convert(rows, storage(), std::span(values));
   return values;
-}
-
-void CacheReader::read_features(std::size_t exam, const std::string& view,
-                                std::span<float> destination) const {
-  const std::size_t frames = exams().at(exam).frames();
-  const std::size_t expected = frames * static_cast<std::size_t>(dimension());
-  if (destination.size() != expected)
-    throw CacheError(concat("exam '", exams()[exam].id, "' has ", expected,
-                            " values, but room for ", destination.size(), " was given"));
-  const std::size_t array = view_index(view);
-  if (storage() == DType::kFp32)
-    return shards_->read_rows(exam, array, std::as_writable_bytes(destination));
-  std::vector<std::byte> rows(expected * bytes_of(storage()));
-  shards_->read_rows(exam, array, rows);
-  convert(rows, storage(), destination);
 }
 
 void CacheReader::scan_stored(const std::string& view, std::span<const std::size_t> exams,
@@ -146,21 +133,6 @@ std::vector<std::string> CacheReader::thumbnails(std::size_t exam) const {
     at += size;
   }
   return files;
-}
-
-const std::string& column_value(const ExamInfo& exam, const std::string& column) {
-  static const std::string kNone;
-  for (const ExamColumn& each : exam.columns)
-    if (each.name == column) return each.value;
-  return kNone;
-}
-
-std::vector<std::string> column_names(std::span<const ExamInfo> exams) {
-  std::vector<std::string> names;
-  for (const ExamInfo& exam : exams)
-    for (const ExamColumn& column : exam.columns)
-      if (std::ranges::find(names, column.name) == names.end()) names.push_back(column.name);
-  return names;
 }
 
 }  // namespace coldframe::cache

@@ -57,7 +57,6 @@ class CacheReader {
   // Features of one exam as float32, row-major [T, D]; rows of missing frames are NaN. Checks the
   // exam's checksum. Thread-safe.
   std::vector<float> features(std::size_t exam, const std::string& view = "clean") const;
-  void read_features(std::size_t exam, const std::string& view, std::span<float> destination) const;
 
   // The same for each of `exams` in turn, read ahead in large pieces: for whoever goes through
   // many. `body` runs on this thread.
@@ -89,11 +88,5 @@ class CacheReader {
 
   std::unique_ptr<ShardSet> shards_;
 };
-
-// An exam's value in a column, "" when it has none.
-const std::string& column_value(const ExamInfo& exam, const std::string& column);
-
-// The columns of exams, in order of first appearance.
-std::vector<std::string> column_names(std::span<const ExamInfo> exams);
 
 }  // namespace coldframe::cache

@@ -1,7 +1,7 @@
 #include "common/charts/drawing_style.h"
 
-#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -16,12 +16,14 @@ struct Colour {
 };
 // Colours of series (c0 …): Okabe and Ito's palette for all kinds of colour vision (2008), its
 // yellow replaced by a brown that shows on white; lighter versions for the dark page.
+constexpr std::size_t kCommonColours = 6;
 constexpr Colour kPalette[] = {
     {"paper", "#ffffff", "#14181c"}, {"card", "#ffffff", "#1a1f24"}, {"ink", "#1c2126", "#e6eaee"},
     {"soft", "#5b6670", "#9aa6b1"},  {"rule", "#dde2e7", "#323a42"}, {"on", "#ffffff", "#0c1116"},
     {"c0", "#0072b2", "#4aa8e8"},    {"c1", "#d55e00", "#ff8a3d"},   {"c2", "#009e73", "#2fc79a"},
     {"c3", "#cc79a7", "#e39cc4"},    {"c4", "#e69f00", "#f4bd3f"},   {"c5", "#56b4e9", "#8fd0f7"},
     {"c6", "#7a5c3e", "#b8946c"},    {"c7", "#4d4d4d", "#c3c9cf"}};
+static_assert(std::size(kPalette) == kCommonColours + kColours);
 
 // In what a rule says, @NAME is a colour of the palette, and @series that of the series.
 struct Rule {
@@ -92,8 +94,7 @@ std::string file_style_of_drawings() {
     }
     for (std::size_t c = 0; c < kColours; ++c) {
       const std::string own = concat(".c", c);
-      const auto* colour = std::ranges::find(kPalette, own.substr(1), &Colour::name);
-      css += written(rule, {own + " ", own}, std::string(colour->light), light);
+      css += written(rule, {own + " ", own}, light(kPalette[kCommonColours + c]), light);
     }
   }
   return css;

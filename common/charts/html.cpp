@@ -125,6 +125,7 @@ Body table(const Row& header, const Rows& rows, const std::vector<std::string>& 
   }
   Body body(html + "</tbody></table></div>\n");
   body.tables.push_back({header, rows, numeric});
+  for (Row& row : body.tables.back().rows) row.resize(header.size());
   return body;
 }
 

@@ -11,7 +11,7 @@
 # which takes a third less time, as programs' mains and tests are.
 find_package(Threads REQUIRED)
 
-# Lists in `out` what SOURCES stand for, and notes them as taken; of a folder, what has the `pattern`.
+# Lists in `out` what SOURCES stand for, and notes them as taken. A folder stands for its files of that `pattern`.
 function(coldframe_sources out pattern)
   get_property(taken GLOBAL PROPERTY COLDFRAME_TAKEN)
   set(sources "")
@@ -20,7 +20,9 @@ function(coldframe_sources out pattern)
     if(entry MATCHES "/$")
       file(GLOB_RECURSE found CONFIGURE_DEPENDS ${path}/${pattern})
       list(FILTER found EXCLUDE REGEX "/main\\.cpp$|_cuda\\.cpp$")
-      list(REMOVE_ITEM found ${taken})
+      if(taken)
+        list(REMOVE_ITEM found ${taken})
+      endif()
       list(APPEND sources ${found})
     else()
       list(APPEND sources ${path})
@@ -68,7 +70,13 @@ endfunction()
 
 function(coldframe_library target)
   cmake_parse_arguments(arg "COLD" "" "SOURCES;LINK" ${ARGN})
+  get_property(taken GLOBAL PROPERTY COLDFRAME_TAKEN)
   coldframe_sources(sources *.cpp ${arg_SOURCES})
+  foreach(source ${sources})
+    if(source IN_LIST taken)
+      message(FATAL_ERROR "${target}: a target above it took ${source}; name that source above its folder")
+    endif()
+  endforeach()
   add_library(${target} STATIC ${sources})
   coldframe_own_code(${target})
   if(arg_COLD)
@@ -92,9 +100,10 @@ function(coldframe_driver target)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endfunction()
 
-# coldframe_test(NAME SOURCES... [LINK ...] [APART SUITE...]): one GoogleTest program, of a folder its *_test.cpp, which
-# CTest starts once for all of its cases: most of a case would be that start. The suites in APART kill, fork or limit a process, or take long: each is
-# a CTest entry of its own, NAME.SUITE. The others have the label `quick`. (What headers define is tested as -O1 makes it.)
+# coldframe_test(NAME SOURCES... [LINK ...] [APART SUITE...]): one GoogleTest program; of a folder, its *_test.cpp. CTest
+# starts it once for all of its cases: most of a case would be that start. The suites in APART kill, fork or limit a
+# process, or take long: each is a CTest entry of its own, NAME.SUITE. The others have the label `quick`. (What headers
+# define is tested as -O1 makes it.)
 function(coldframe_test target)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK;APART" ${ARGN})
   find_package(GTest REQUIRED)

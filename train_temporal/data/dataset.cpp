@@ -112,11 +112,6 @@ VisitFrames visit_frames(const SequenceReader& cache, std::size_t exam) {
 
 }  // namespace
 
-std::size_t present_frames(const cache::ExamInfo& exam) {
-  return static_cast<std::size_t>(
-      std::count_if(exam.present.begin(), exam.present.end(), [](auto p) { return p != 0; }));
-}
-
 Dataset load_dataset(const SequenceReader& cache, std::span<const std::size_t> exams,
                      const std::vector<std::string>& source_kinds, const torch::Device& device,
                      const std::vector<std::string>& views, Residence residence) {

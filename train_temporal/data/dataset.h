@@ -73,8 +73,6 @@ Dataset load_dataset(const SequenceReader& cache, std::span<const std::size_t> e
                      const std::vector<std::string>& views = {"clean"},
                      Residence residence = Residence::kDevice);
 
-std::size_t present_frames(const cache::ExamInfo& exam);
-
 // The `clock` control sees this, and no pixel: number of frames, missing frames, intervals,
 // duration, frame size, whether times are unknown, the source kind (one of `source_kinds`), and
 // behind all log_elapsed() of its start, 0 where unknown.

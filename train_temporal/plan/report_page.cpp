@@ -34,7 +34,7 @@ std::vector<Schedule> schedules(const tune::ChunkCost& cost) {
 }
 
 // Live bytes over the step's work, as stairs.
-html::Body over_the_step(const Plan& plan, const Trained& trained, const tune::ChunkCost& cost) {
+std::string over_the_step(const Plan& plan, const Trained& trained, const tune::ChunkCost& cost) {
   Chart chart{"The ViT's memory over a step, all frames at once",
               "work, relative to the step that keeps everything",
               "MiB",
@@ -136,7 +136,7 @@ std::string to_page(const Plan& plan) {
     html::Body body = over_the_step(plan, trained, cost);
     body += layer_bars(shape, cost);
     body += by_layer(shape, cost);
-    page.section(concat(name_of(trained, query), ", MiB"), body);
+    page.section(concat(name_of(trained, query), ", MiB"), std::move(body));
   }
   page.section("Every way, MiB", table(way_table(plan)));
   page.section(concat("The most exams of ", query.frames, " frames in a step on a card"),

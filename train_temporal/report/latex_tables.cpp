@@ -28,6 +28,7 @@ constexpr std::array kSpellings = {
     Spelling{"^", "\\textasciicircum{}"},
     Spelling{"~", "\\textasciitilde{}"},
     Spelling{"\n", " "},
+    Spelling{"\t", " "},
     Spelling{"−", "$-$"},
     Spelling{"≥", "$\\geq$"},
     Spelling{"≤", "$\\leq$"},

@@ -174,11 +174,6 @@ void count_unlabeled(Labels& labels) {
   }
 }
 
-const cache::FrameColumn* frame_column(const cache::ExamInfo& exam, const std::string& name) {
-  const auto found = std::ranges::find(exam.frame_columns, name, &cache::FrameColumn::name);
-  return found == exam.frame_columns.end() ? nullptr : &*found;
-}
-
 Labels labels_from_frames(std::span<const cache::ExamInfo> exams, const LabelOptions& options) {
   std::vector<std::string> values;
   for (const cache::ExamInfo& exam : exams) {
@@ -273,7 +268,7 @@ Labels labels_from_values(std::vector<std::string> values, const LabelOptions& o
 }
 
 Labels labels_from_cache(std::span<const cache::ExamInfo> exams, const LabelOptions& options) {
-  const std::vector<std::string> names = cache::column_names(exams);
+  const std::vector<std::string> names = column_names(exams);
   const bool of_exams = std::ranges::find(names, options.target) != names.end();
   const bool of_frames = std::ranges::any_of(exams, [&](const cache::ExamInfo& exam) {
     return frame_column(exam, options.target) != nullptr;

@@ -14,7 +14,7 @@
 
 #include "common/text/word_table.h"
 #include "common/torch/tensor.h"
-#include "train_temporal/models/kernels/thread_team.h"
+#include "train_temporal/models/thread_team.h"
 
 namespace coldframe::temporal {
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "train_temporal/models/kernels/thread_team.h"
 #include "train_temporal/models/sequence_model.h"
+#include "train_temporal/models/thread_team.h"
 
 namespace coldframe::temporal {
 

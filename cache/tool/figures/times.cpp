@@ -8,10 +8,6 @@
 
 namespace coldframe::cache::tool {
 
-std::size_t missing_frames(const ExamInfo& exam) {
-  return static_cast<std::size_t>(std::count(exam.present.begin(), exam.present.end(), 0));
-}
-
 double time_span(const ExamInfo& exam) {
   const std::vector<double> known = finite_values(exam.time_s);
   return known.size() < 2 ? kUnknownTime : known.back() - known.front();

@@ -8,8 +8,6 @@
 
 namespace coldframe::cache::tool {
 
-std::size_t missing_frames(const ExamInfo& exam);
-
 // Seconds from the first to the last frame whose time is known; NaN with fewer than two of them.
 double time_span(const ExamInfo& exam);
 

@@ -97,11 +97,11 @@ std::string make_page(const CacheReader& cache, const ReportData& data,
   Pictures pictures(cache, options.without_thumbnails ? 0 : parse_bytes(options.most_pictures));
   html::Body frame_by_frame = exam_section(cache, data, exams, pictures);
   html::Body table = table_section(cache, data, pictures);
-  page.section("All exams",
-               pictures.note("those of the exams frame by frame and of odd exams") + table);
+  page.section("All exams", pictures.note("those of the exams frame by frame and of odd exams") +
+                                std::move(table));
   page.section("Sequences", sequences_section(cache));
   page.section("Features", features_section(data));
-  page.section("Frame by frame", frame_by_frame);
+  page.section("Frame by frame", std::move(frame_by_frame));
   if (!data.overview["columns"].empty())
     page.section("Columns", key_values_of(column_rows(data.overview["columns"])));
   page.section("Failures", failures_section(cache));

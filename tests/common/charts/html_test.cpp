@@ -55,6 +55,8 @@ TEST(Html, PageAsksTheNetworkForNothing) {
   EXPECT_THAT(html, Not(HasSubstr("<link")));
   EXPECT_THAT(html, HasSubstr("<a href=\"#s2\">Two</a>"));
   EXPECT_THAT(html, HasSubstr("prefers-color-scheme: dark"));
+  EXPECT_THAT(html, HasSubstr("svg .tick, svg .label { fill: var(--soft); }"));
+  EXPECT_THAT(html, HasSubstr("svg .bar, svg .cell { fill: currentColor; }"));
 }
 
 TEST(Html, NumbersStandAtTheRightOfTheirColumn) {

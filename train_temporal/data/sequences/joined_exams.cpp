@@ -1,22 +1,18 @@
 #include "train_temporal/data/sequences/joined_exams.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <utility>
 
 namespace coldframe::temporal {
 namespace {
 
-template <typename Value>
-void append(std::vector<Value>& to, const std::vector<Value>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
 void append_values(std::vector<cache::FrameColumn>& columns, const cache::ExamInfo& part,
                    std::size_t before) {
   for (cache::FrameColumn& column : columns) {
-    const auto found =
-        std::ranges::find(part.frame_columns, column.name, &cache::FrameColumn::name);
-    if (found != part.frame_columns.end()) append(column.values, found->values);
+    if (const cache::FrameColumn* own = frame_column(part, column.name))
+      std::ranges::copy(own->values, std::back_inserter(column.values));
     column.values.resize(before + part.frames());
   }
 }
@@ -46,8 +42,8 @@ JoinedExams join_exams(std::span<const cache::ExamInfo> exams,
       const cache::ExamInfo& part = exams[p];
       append_values(info.frame_columns, part, info.present.size());
       append_times(info.time_s, part, begin_s[p] - begin_s[joined.parts[e].front()]);
-      append(info.present, part.present);
-      append(info.frame_source, part.frame_source);
+      std::ranges::copy(part.present, std::back_inserter(info.present));
+      std::ranges::copy(part.frame_source, std::back_inserter(info.frame_source));
     }
   }
   return joined;

@@ -13,16 +13,11 @@ namespace {
 
 using Place = MergedStreams::Place;
 
-const cache::FrameColumn* column_of(const cache::ExamInfo& exam, const std::string& name) {
-  const auto found = std::ranges::find(exam.frame_columns, name, &cache::FrameColumn::name);
-  return found == exam.frame_columns.end() ? nullptr : &*found;
-}
-
 std::vector<std::string> names_in(std::span<const cache::ExamInfo> exams,
                                   const std::string& column) {
   std::set<std::string> names;
   for (const cache::ExamInfo& exam : exams)
-    if (const cache::FrameColumn* streams = column_of(exam, column))
+    if (const cache::FrameColumn* streams = frame_column(exam, column))
       names.insert(streams->values.begin(), streams->values.end());
   names.erase("");
   return {names.begin(), names.end()};
@@ -32,7 +27,7 @@ std::vector<std::string> names_in(std::span<const cache::ExamInfo> exams,
 std::vector<std::size_t> streams_of(const cache::ExamInfo& exam, const std::string& column,
                                     const std::vector<std::string>& names) {
   std::vector<std::size_t> streams;
-  const cache::FrameColumn* values = column_of(exam, column);
+  const cache::FrameColumn* values = frame_column(exam, column);
   for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
     const std::string value = values ? values->values[frame] : "";
     const auto found = std::ranges::find(names, value);
@@ -96,7 +91,7 @@ cache::ExamInfo merged_info(const cache::ExamInfo& exam, const std::vector<Place
     const bool is_taken = exam.present[frame] || !info.present[at];
     if (!info.frame_source.empty()) take(info.frame_source[at], exam.frame_source[frame], is_taken);
     for (cache::FrameColumn& one : info.frame_columns)
-      take(one.values[at], column_of(exam, one.name)->values[frame], is_taken);
+      take(one.values[at], frame_column(exam, one.name)->values[frame], is_taken);
   }
   return info;
 }
@@ -112,7 +107,7 @@ std::set<std::string> disputed_columns(const cache::ExamInfo& exam, const cache:
                                        const std::vector<Place>& places) {
   std::set<std::string> names;
   for (const cache::FrameColumn& column : merged.frame_columns) {
-    const std::vector<std::string>& values = column_of(exam, column.name)->values;
+    const std::vector<std::string>& values = frame_column(exam, column.name)->values;
     for (std::size_t frame = 0; frame < places.size(); ++frame)
       if (exam.present[frame] && !values[frame].empty() &&
           values[frame] != column.values[places[frame].instant])
@@ -126,7 +121,7 @@ std::set<std::string> disputed_columns(const cache::ExamInfo& exam, const cache:
 MergedStreams merge_streams(std::span<const cache::ExamInfo> exams, const std::string& column,
                             std::vector<std::string> names) {
   const auto has_column = [&](const cache::ExamInfo& exam) {
-    return column_of(exam, column) != nullptr;
+    return frame_column(exam, column) != nullptr;
   };
   if (std::ranges::none_of(exams, has_column))
     throw DataError(concat("the cache has no frame column '", column,

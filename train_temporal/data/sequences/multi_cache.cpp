@@ -11,7 +11,7 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr std::size_t kExamsAtOnce = 32;  // of a scan over several caches
+constexpr std::size_t kExamsOfABlock = 32;  // of a scan over several caches
 
 bool same_value(const std::string& a, const std::string& b) {
   double x = 0, y = 0;
@@ -34,8 +34,8 @@ Json joined(const std::vector<Json>& parts, const std::vector<std::string>& name
 
 // A cache that says itself whose stream its frames are has to say the same.
 void require_own_stream(const cache::ExamInfo& part, const std::string& stream) {
-  const auto own = std::ranges::find(part.frame_columns, kStreamColumn, &cache::FrameColumn::name);
-  if (own == part.frame_columns.end()) return;
+  const cache::FrameColumn* own = frame_column(part, kStreamColumn);
+  if (own == nullptr) return;
   for (const std::string& value : own->values)
     if (!value.empty() && value != stream)
       throw DataError(concat("the cache that is given as ", stream, " has frames whose column '",
@@ -232,7 +232,7 @@ void MultiCache::scan_stored(const std::string& view, std::span<const std::size_
                              const VisitStored& body) const {
   if (!several()) return first().scan_stored(view, exams, body);
   while (!exams.empty()) {
-    const auto block = exams.first(std::min(exams.size(), kExamsAtOnce));
+    const auto block = exams.first(std::min(exams.size(), kExamsOfABlock));
     std::vector<std::vector<std::byte>> rows(block.size());
     for (std::size_t c = 0; c < caches_.size(); ++c) {
       std::vector<std::size_t> own, at;

@@ -1,6 +1,7 @@
 #include "train_temporal/data/sequences/sequence_reader.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/cli/error.h"
@@ -24,8 +25,9 @@ void SequenceReader::merge_streams(const std::string& column, std::vector<std::s
   merged_ = temporal::merge_streams(caches_.exams(), column, std::move(names));
 }
 
-std::vector<std::string> SequenceReader::streams() const {
-  return merged_ ? merged_->names : std::vector<std::string>();
+const std::vector<std::string>& SequenceReader::streams() const {
+  static const std::vector<std::string> kNone;
+  return merged_ ? merged_->names : kNone;
 }
 
 std::string SequenceReader::disputed_in(const std::string& column) const {
@@ -35,7 +37,7 @@ std::string SequenceReader::disputed_in(const std::string& column) const {
 }
 
 bool SequenceReader::has_stream(std::size_t exam, std::size_t stream) const {
-  return std::ranges::any_of(parts_of(exam), [&](std::size_t part) {
+  return std::ranges::any_of(parts(exam), [&](std::size_t part) {
     return temporal::has_stream(caches_.exams()[part], merged_->places[part], stream);
   });
 }
@@ -46,21 +48,17 @@ void SequenceReader::join_exams(std::vector<std::vector<std::size_t>> parts,
 }
 
 std::vector<std::size_t> SequenceReader::parts_of(std::size_t exam) const {
-  return joined_ ? joined_->parts[exam] : std::vector<std::size_t>{exam};
-}
-
-std::size_t SequenceReader::own_frames(std::size_t exam) const {
-  const auto& present = alone()[exam].present;
-  return static_cast<std::size_t>(std::ranges::count_if(present, [](auto p) { return p != 0; }));
+  const auto own = parts(exam);
+  return {own.begin(), own.end()};
 }
 
 std::vector<std::string> SequenceReader::provenance(std::size_t exam) const {
   std::vector<std::string> facts;
-  const std::vector<std::size_t> parts = parts_of(exam);
-  for (const std::size_t part : parts) {
+  const auto own = parts(exam);
+  for (const std::size_t part : own) {
     const cache::ExamInfo& info = alone()[part];
     facts.insert(facts.end(), {std::to_string(info.revision), info.source_digest});
-    if (parts.size() == 1 && !merged_) continue;
+    if (own.size() == 1 && !merged_) continue;
     for (const std::uint64_t sum : caches_.checksums(part)) facts.push_back(std::to_string(sum));
     if (!merged_) continue;
     for (const auto& [instant, stream] : merged_->places[part])
@@ -86,12 +84,12 @@ void SequenceReader::scan_parts(std::span<const std::size_t> exams, const Scan& 
                                 const VisitStored& body) const {
   if (!joined_ && !merged_) return scan(exams, body);
   std::vector<std::size_t> all;
-  for (const std::size_t exam : exams) std::ranges::copy(parts_of(exam), std::back_inserter(all));
+  for (const std::size_t& exam : exams) std::ranges::copy(parts(exam), std::back_inserter(all));
   std::vector<std::byte> rows;
   std::size_t at = 0, read = 0;  // exam among `exams`, and parts of it
   scan(all, [&](std::size_t part, std::span<const std::byte> stored) {
     append_rows(part, stored, rows);
-    if (++read < parts_of(exams[at]).size()) return;
+    if (++read < parts(exams[at]).size()) return;
     body(exams[at++], rows);
     rows.clear();
     read = 0;
@@ -122,7 +120,7 @@ void SequenceReader::scan_cut(std::size_t view, std::span<const std::size_t> exa
 std::vector<std::string> SequenceReader::thumbnails(std::size_t exam) const {
   if (caches_.several()) return {};
   std::vector<std::string> all;
-  for (const std::size_t part : parts_of(exam)) {
+  for (const std::size_t part : parts(exam)) {
     std::vector<std::string> files = caches_.first().thumbnails(part);
     if (merged_ && !files.empty()) {
       std::vector<std::string> of_instants(merged_->exams[part].frames());

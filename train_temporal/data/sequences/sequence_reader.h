@@ -39,7 +39,7 @@ class SequenceReader {
   // (merged_streams.h): exams(), dimension() and features. The cut of such frames cannot be read.
   // Comes before join_exams().
   void merge_streams(const std::string& column, std::vector<std::string> names = {});
-  std::vector<std::string> streams() const;  // empty: frames are as they are stored
+  const std::vector<std::string>& streams() const;  // empty: frames are as they are stored
   const std::vector<std::string>& cache_names() const { return caches_.names(); }  // empty: of one
   // DataError, which names both, where caches contradict each other in a column of exams.
   void require_agreed(const std::string& column) const { caches_.require_agreed(column); }
@@ -47,17 +47,18 @@ class SequenceReader {
   // The first exam in which frames of one instant have different values in this frame column; "":
   // none.
   std::string disputed_in(const std::string& column) const;
+  // After merge_streams().
   StreamMatches stream_matches() const { return count_matches(caches_.exams(), *merged_); }
   // True where what is read as this exam has a frame of streams()[stream].
   bool has_stream(std::size_t exam, std::size_t stream) const;
 
   // From now on every exam is read as one with those before it (joined_exams.h): exams(), features,
-  // cut and thumbnails. Checksums remain those of the exam itself.
+  // cut and thumbnails. clean_checksums() remain those of the exam itself.
   void join_exams(std::vector<std::vector<std::size_t>> parts, std::span<const double> begin_s);
   // The exams that are read as this one, in the order of their frames; the last is itself.
   std::vector<std::size_t> parts_of(std::size_t exam) const;
   // Frames that are there in an exam by itself, without those that are joined to it.
-  std::size_t own_frames(std::size_t exam) const;
+  std::size_t own_frames(std::size_t exam) const { return present_frames(alone()[exam]); }
 
   // The checksum of the view "clean", of each cache that the exam's own frames come from.
   std::vector<std::uint64_t> clean_checksums(std::size_t exam) const {
@@ -79,6 +80,10 @@ class SequenceReader {
  private:
   const std::vector<cache::ExamInfo>& alone() const {
     return merged_ ? merged_->exams : caches_.exams();
+  }
+  // parts_of(), without a copy.
+  std::span<const std::size_t> parts(const std::size_t& exam) const {
+    return joined_ ? std::span<const std::size_t>(joined_->parts[exam]) : std::span(&exam, 1);
   }
   // Hands over exam by exam what `scan` hands over part by part.
   template <typename Scan>

@@ -9,8 +9,8 @@
 
 #include "common/torch/tensor.h"
 #include "train_temporal/models/gru_layer.h"
-#include "train_temporal/models/kernels/thread_team.h"
 #include "train_temporal/models/sequence_model.h"
+#include "train_temporal/models/thread_team.h"
 
 namespace coldframe::temporal {
 

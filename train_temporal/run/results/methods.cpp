@@ -33,6 +33,7 @@ std::string settings(const Json& object) {
   std::vector<std::string> words;
   for (const auto& [key, value] : object.items()) {
     std::string text = word_of(value);
+    if (text.empty()) continue;
     if (value.is_array()) {
       std::vector<std::string> parts;
       for (const Json& part : value) parts.push_back(word_of(part));

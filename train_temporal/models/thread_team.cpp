@@ -1,4 +1,4 @@
-#include "train_temporal/models/kernels/thread_team.h"
+#include "train_temporal/models/thread_team.h"
 
 #include <utility>
 
