@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cache/read/reader.h"
+#include "cache/format/exam.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache {

@@ -14,9 +14,9 @@ namespace {
 struct Colour {
   std::string_view name, light, dark;
 };
+constexpr std::size_t kCommonColours = 6;  // before those of series
 // Colours of series (c0 …): Okabe and Ito's palette for all kinds of colour vision (2008), its
 // yellow replaced by a brown that shows on white; lighter versions for the dark page.
-constexpr std::size_t kCommonColours = 6;
 constexpr Colour kPalette[] = {
     {"paper", "#ffffff", "#14181c"}, {"card", "#ffffff", "#1a1f24"}, {"ink", "#1c2126", "#e6eaee"},
     {"soft", "#5b6670", "#9aa6b1"},  {"rule", "#dde2e7", "#323a42"}, {"on", "#ffffff", "#0c1116"},

@@ -97,15 +97,15 @@ Measured measure(const Query& asked, const Trained& trained, std::int64_t frames
   const tune::ChainShape shape = shape_of(query, trained);
   const tune::ChunkCost cost = tune::chunk_cost(shape, frames);
   MeasuredVit vit(shape, torch::kCPU);
-  vit.steps(1);  // warms up
-  std::vector<Steps> steps{vit.steps(frames)};
   std::vector<Trial> trials;
   add_schedules(trials, vit, cost, frames);
   add_budgets(trials, vit, cost, shape, frames);
-  // The largest pass and the largest step run once untimed: the system hands out the pages that all
-  // later ones use again.
+  // Each layer, the largest pass and the largest step run once untimed: the system hands out the
+  // pages that all later ones use again.
+  vit.steps(frames);
   for (const std::size_t largest : {std::size_t{0}, std::size(kPasses)})
     if (largest < trials.size()) trials[largest].run();
+  std::vector<Steps> steps;
   for (std::int64_t round = 0; round < rounds; ++round) {
     for (Trial& trial : trials) {
       const tune::Use use = trial.run();

@@ -24,7 +24,7 @@ struct Measured {
 
 // Runs steps of a ViT of random weights, so many frames at a time; counts the CPU's memory. Times
 // are medians over so many rounds, each of which runs everything once, so that the machine's moods
-// fall on all alike.
+// fall on all alike; what is largest runs once untimed before.
 Measured measure(const Query& asked, const Trained& trained, std::int64_t frames,
                  std::int64_t rounds);
 

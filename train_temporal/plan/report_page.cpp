@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "common/charts/html.h"
 #include "common/text/text.h"

@@ -4,7 +4,7 @@
 #include <set>
 #include <string_view>
 
-#include "cache/read/reader.h"
+#include "cache/format/exam.h"
 #include "common/cli/error.h"
 #include "common/text/spelling.h"
 #include "common/text/text.h"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "cache/read/reader.h"
+#include "cache/format/exam.h"
 #include "common/cli/error.h"
 #include "common/text/spelling.h"
 #include "common/text/suggestion.h"

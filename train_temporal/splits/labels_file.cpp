@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cache/read/reader.h"
+#include "cache/format/exam.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "train_temporal/splits/label_values.h"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "cache/format/column_type.h"
-#include "cache/read/reader.h"
+#include "cache/format/exam.h"
 #include "common/cli/error.h"
 #include "common/text/spelling.h"
 #include "common/text/text.h"

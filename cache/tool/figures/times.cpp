@@ -1,6 +1,5 @@
 #include "cache/tool/figures/times.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "common/numbers/finite.h"

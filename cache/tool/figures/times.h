@@ -1,7 +1,6 @@
 // Small figures of one exam that several verbs show.
 #pragma once
 
-#include <cstddef>
 #include <vector>
 
 #include "cache/format/exam.h"

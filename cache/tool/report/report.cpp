@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "cache/tool/columns.h"
 #include "cache/tool/exams/filter.h"

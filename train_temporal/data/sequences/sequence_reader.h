@@ -81,10 +81,11 @@ class SequenceReader {
   const std::vector<cache::ExamInfo>& alone() const {
     return merged_ ? merged_->exams : caches_.exams();
   }
-  // parts_of(), without a copy.
+  // parts_of(), without a copy; may view `exam` itself.
   std::span<const std::size_t> parts(const std::size_t& exam) const {
     return joined_ ? std::span<const std::size_t>(joined_->parts[exam]) : std::span(&exam, 1);
   }
+  std::span<const std::size_t> parts(std::size_t&& exam) const = delete;
   // Hands over exam by exam what `scan` hands over part by part.
   template <typename Scan>
   void scan_parts(std::span<const std::size_t> exams, const Scan& scan,

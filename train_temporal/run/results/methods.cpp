@@ -33,13 +33,13 @@ std::string settings(const Json& object) {
   std::vector<std::string> words;
   for (const auto& [key, value] : object.items()) {
     std::string text = word_of(value);
-    if (text.empty()) continue;
     if (value.is_array()) {
       std::vector<std::string> parts;
       for (const Json& part : value) parts.push_back(word_of(part));
       text = join(parts, " ");
     }
     if (value.is_object()) text = concat("(", settings(value), ")");
+    if (text.empty()) continue;
     std::string name = key;
     std::ranges::replace(name, '_', ' ');
     words.push_back(concat(name, " ", printable(text)));
