@@ -10,6 +10,8 @@ SLOW = 20  # seconds
 # OpenMP's threads wait asleep: beside other tests, those that spin took half of the processor's time. libgomp reads this
 # when it is loaded, and programs inherit it.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# Patients' hashes, and with them the splits of cohorts, are the same on every machine.
+os.environ.setdefault("COLDFRAME_PATIENT_SALT", "tests")
 
 
 def settle_vector_functions():
