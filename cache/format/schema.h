@@ -4,9 +4,10 @@
 // dataset for each view: ShardHeader::array.)
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
-#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -83,8 +84,11 @@ inline constexpr SchemaRow kSchema[] = {
     {kThumbnails, "data", Axis::kThumbnailByte, ThumbnailBytes{}},
 };
 
-inline auto rows_of(std::string_view group) {
-  return std::views::filter(kSchema, [group](const SchemaRow& row) { return row.group == group; });
+// They lie one behind the other.
+inline std::span<const SchemaRow> rows_of(std::string_view group) {
+  const auto is_of = [group](const SchemaRow& row) { return row.group == group; };
+  const SchemaRow* const first = std::find_if(std::begin(kSchema), std::end(kSchema), is_of);
+  return {first, std::find_if_not(first, std::end(kSchema), is_of)};
 }
 
 // The groups of a file in the order in which they lie in it.

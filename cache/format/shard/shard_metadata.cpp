@@ -209,7 +209,7 @@ SchemaReader::SchemaReader(const FileReader& file, ShardContents& contents, std:
   counts_.frames = frames;
   read_offsets();
   contents_.exams.resize(counts_.exams);
-  auto failures = rows_of(kFailures);
+  const auto failures = rows_of(kFailures);
   counts_.failures = file_.dataset(failures.front().path()).spec().rows;
   contents_.failures.resize(counts_.failures);
 }
