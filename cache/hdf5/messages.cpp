@@ -89,12 +89,11 @@ Link decode_link(Bytes body) {
 }
 
 Dataspace decode_dataspace(Bytes body) {
-  constexpr std::uint64_t kMostDimensions = 32, kHasLargest = 0x01;
+  constexpr std::uint64_t kMostRank = 32, kHasLargest = 0x01;
   Cursor cursor(body, "a data space");
   require(cursor.number(1) == 2, "a data space of another version than this format has");
   const std::uint64_t rank = cursor.number(1), flags = cursor.number(1), kind = cursor.number(1);
-  require(kind <= 2 && rank <= kMostDimensions && (kind == 1 || rank == 0),
-          "an impossible data space");
+  require(kind <= 2 && rank <= kMostRank && (kind == 1 || rank == 0), "an impossible data space");
   Dataspace space;
   space.kind = static_cast<Dataspace::Kind>(kind);
   for (std::uint64_t i = 0; i < rank; ++i) space.size.push_back(cursor.number(8));
