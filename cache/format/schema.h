@@ -84,7 +84,18 @@ inline constexpr SchemaRow kSchema[] = {
     {kThumbnails, "data", Axis::kThumbnailByte, ThumbnailBytes{}},
 };
 
-// They lie one behind the other.
+constexpr bool groups_lie_together() {
+  for (std::size_t i = 1; i < std::size(kSchema); ++i) {
+    const std::string_view left = kSchema[i - 1].group;
+    if (kSchema[i].group == left) continue;
+    for (std::size_t later = i + 1; later < std::size(kSchema); ++later)
+      if (kSchema[later].group == left) return false;
+  }
+  return true;
+}
+static_assert(groups_lie_together(), "rows_of() takes the rows of a group as one piece");
+
+// The rows of a group; none: an empty span.
 inline std::span<const SchemaRow> rows_of(std::string_view group) {
   const auto is_of = [group](const SchemaRow& row) { return row.group == group; };
   const SchemaRow* const first = std::find_if(std::begin(kSchema), std::end(kSchema), is_of);

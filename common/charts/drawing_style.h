@@ -1,5 +1,5 @@
-// How drawings look, on a page and as files of their own: one table of colours and one of rules,
-// which both are written from.
+// The look of drawings. One table of colours and one of rules give the CSS of pages and that of
+// files.
 #pragma once
 
 #include <string>

@@ -64,8 +64,8 @@ struct Arrangement {
 // The place of features while a model is fitted.
 enum class Residence { kAuto, kDevice, kMemory, kStream };
 
-// The exams given by index (see SequenceReader::exams()), in each of `views`, of which "clean" is
-// the first, for `device`. SystemError before anything is read when they do not fit into memory,
+// Loads the exams given by index (see SequenceReader::exams()) in each of `views`, "clean" first,
+// for `device`. SystemError before anything is read when they do not fit into memory,
 // DataError when a feature of a present frame is not finite. kStream reads no features: a
 // FeatureStream does. The cache must outlive the dataset.
 Dataset load_dataset(const SequenceReader& cache, std::span<const std::size_t> exams,

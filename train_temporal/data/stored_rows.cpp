@@ -12,7 +12,6 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "common/torch/precision.h"
-#include "train_temporal/data/dataset.h"
 
 namespace coldframe::temporal {
 namespace {

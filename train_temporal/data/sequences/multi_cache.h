@@ -51,7 +51,7 @@ class MultiCache {
   // DataError when two caches have different values of the column for an exam.
   void require_agreed(const std::string& column) const;
 
-  // As CacheReader's.
+  // Does what CacheReader::scan_stored() does.
   void scan_stored(const std::string& view, std::span<const std::size_t> exams,
                    const VisitStored& body) const;
 

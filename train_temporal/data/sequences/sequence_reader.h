@@ -69,7 +69,7 @@ class SequenceReader {
   // of every frame.
   std::vector<std::string> provenance(std::size_t exam) const;
 
-  // As CacheReader's.
+  // These do what CacheReader's functions of the same names do.
   void scan_stored(const std::string& view, std::span<const std::size_t> exams,
                    const VisitStored& body) const;
   std::optional<cache::Cut> cut() const;

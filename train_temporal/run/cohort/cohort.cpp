@@ -10,7 +10,6 @@
 #include "common/cli/error.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
-#include "train_temporal/data/dataset.h"
 #include "train_temporal/data/sequences/merged_streams.h"
 #include "train_temporal/run/cohort/arrangement.h"
 #include "train_temporal/run/options/named_caches.h"

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <set>
 
-#include "train_temporal/data/dataset.h"
 #include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
