@@ -15,6 +15,7 @@ namespace coldframe::tune {
 enum class Again {
   kPointwise,  // as cheap as reading and writing the values
   kProduct,    // a matrix product that gives at least as many values as it takes
+  kWide,       // one that gives more than three times as many
   kFollows     // pointwise, but worth it only where what must be kept for it takes fewer bytes than
                // its result. What enters the step is kept anyway; what is computed again is not
 };
@@ -25,6 +26,7 @@ template <class Stays>
 bool drops(Keep keep, Again kind, const Stays& stays, std::uint64_t bytes) {
   if (keep == Keep::kWhole) return false;
   if (kind == Again::kFollows) return stays() < bytes;
+  if (kind == Again::kWide && keep == Keep::kSlim) return true;
   return kind == Again::kPointwise || keep == Keep::kLean;
 }
 
@@ -47,8 +49,9 @@ struct Recomputing : Base {
     const auto compute = [weight, bias](Base& ops, const Inputs& in) {
       return ops.product(in[0], in[1], weight, bias);
     };
-    const bool widens = weight.size(0) >= weight.size(1);
-    return widens ? this->again(Again::kProduct, inputs, compute) : compute(*this, inputs);
+    const std::int64_t takes = weight.size(1), gives = weight.size(0);
+    if (gives < takes) return compute(*this, inputs);
+    return this->again(gives > 3 * takes ? Again::kWide : Again::kProduct, inputs, compute);
   }
   void hidden(const Value& x, std::int64_t width) { this->round(x, width); }
   Value cast(const Value& x) {

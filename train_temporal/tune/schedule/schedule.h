@@ -17,15 +17,18 @@ namespace coldframe::tune {
 enum class Keep {
   kWhole,   // all that operators save
   kCheap,   // what is pointwise is computed again: norms, activations, casts, half-precision sums
-  kLean,    // so are the products that give at least as many values as they take: qkv, proj, fc1
+  kSlim,    // so are the products that give more than three times the values that they take: fc1
+  kLean,    // so are those that give at least as many: qkv, proj, fc1
   kRounded  // as kCheap, with what fc1 gives in 8 bits (recompute/eight_bits.h): gradients are
             // approximate, so only where that is allowed
 };
 inline const WordTable<Keep> kKeepWords{{"whole", Keep::kWhole},
                                         {"cheap", Keep::kCheap},
+                                        {"slim", Keep::kSlim},
                                         {"lean", Keep::kLean},
                                         {"rounded", Keep::kRounded}};
-inline constexpr Keep kKeeps[] = {Keep::kWhole, Keep::kCheap, Keep::kLean, Keep::kRounded};
+inline constexpr Keep kKeeps[] = {Keep::kWhole, Keep::kCheap, Keep::kSlim, Keep::kLean,
+                                  Keep::kRounded};
 inline std::span<const Keep> keeps(bool eight_bits) {
   return std::span(kKeeps).first(std::size(kKeeps) - (eight_bits ? 0 : 1));
 }
