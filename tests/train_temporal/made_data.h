@@ -10,6 +10,7 @@
 
 #include "common/torch/tensor.h"
 #include "train_temporal/models/registry.h"
+#include "train_temporal/training/step.h"
 #include "train_temporal/training/trainer.h"
 
 namespace coldframe::temporal::testing {
@@ -95,6 +96,15 @@ inline std::vector<BatchItem> all_frames(const Dataset& dataset,
     items.push_back({exam, sampler.for_evaluation(dataset.sequences[exam].frames(), 0)});
   }
   return items;
+}
+
+// accumulate_gradients() of a whole batch.
+inline LossSum batch_gradients(SequenceModel& model, const Dataset& dataset,
+                               std::span<const BatchItem> items, const Objective& objective,
+                               const Dropout& dropout, std::size_t micro_batch) {
+  LossSum sum = objective.weights_of(items);
+  accumulate_gradients(model, dataset, items, objective, dropout, micro_batch, sum);
+  return sum;
 }
 
 inline FitRecord run_to_end(const FitTask& task) {

@@ -38,11 +38,13 @@ class FeatureSource {
   // Fills the window with the features of all exams at hand, for evaluation.
   virtual void evaluate() {}
   // Fills the window with the features that `items` use, and runs `body`, which takes the loss back
-  // to them, as far as they ask for a gradient: from there it goes on to what made them.
-  virtual void train(std::span<const BatchItem> items, std::uint64_t epoch,
-                     const std::function<void()>& body) {
-    (void)items, (void)epoch;
-    body();
+  // to them, as far as they ask for a gradient: from there it goes on to what made them. Where they
+  // may go in turn, `body` may be given one part of them after another.
+  using Body = std::function<void(std::span<const BatchItem>)>;
+  virtual void train(std::span<const BatchItem> items, bool in_turn, std::uint64_t epoch,
+                     const Body& body) {
+    (void)in_turn, (void)epoch;
+    body(items);
   }
 };
 

@@ -41,7 +41,7 @@ struct Options {
   std::int64_t lora = 0;
   std::int64_t layers = 0;   // 0: the temporal model's own
   std::int64_t threads = 0;  // 0: LibTorch's own choice
-  std::int64_t measured_frames = 4, measure_rounds = 3, epoch_exams = 1000;
+  std::int64_t measured_exams = 1, measured_frames = 4, measure_rounds = 3, epoch_exams = 1000;
   bool measure = false, json = false, overwrite = false, all = false;
 };
 
@@ -81,8 +81,10 @@ po::options_description described(Options& options) {
   add("memory", po::value(&options.memory), "say whether it fits: 24GiB; exit code 1 if not");
   add("measure", po::bool_switch(&options.measure),
       "run steps on this machine's CPU, and put what they took beside the plan");
+  add("measure-exams", po::value(&options.measured_exams)->default_value(options.measured_exams),
+      "in each of these steps");
   add("measure-frames", po::value(&options.measured_frames)->default_value(options.measured_frames),
-      "at a time");
+      "of each exam");
   add("measure-rounds", po::value(&options.measure_rounds)->default_value(options.measure_rounds),
       "of which --measure takes the median");
   add("epoch-exams", po::value(&options.epoch_exams)->default_value(options.epoch_exams),
@@ -176,6 +178,7 @@ void check(Options& options) {
                                       {"frames", query.frames},
                                       {"hidden", query.hidden},
                                       {"layers", query.layers},
+                                      {"measure-exams", options.measured_exams},
                                       {"measure-frames", options.measured_frames},
                                       {"measure-rounds", options.measure_rounds},
                                       {"epoch-exams", options.epoch_exams}}) {
@@ -229,8 +232,8 @@ int run_plan(const std::vector<std::string>& arguments) {
   if (!options.memory.empty())
     plan.answer = answer_of(options.query, trained, parse_bytes(options.memory));
   if (options.measure)
-    plan.measured =
-        measure(options.query, trained, options.measured_frames, options.measure_rounds);
+    plan.measured = measure(options.query, trained, options.measured_exams, options.measured_frames,
+                            options.measure_rounds);
   plan.rows = plan_rows(options.query);
   if (options.json)
     std::cout << to_json(plan).dump(2) << "\n";

@@ -65,44 +65,51 @@ void add_schedules(std::vector<Trial>& trials, MeasuredVit& vit, const tune::Chu
 
 // Whole steps in parts of what a chunk takes that keeps everything.
 void add_budgets(std::vector<Trial>& trials, MeasuredVit& vit, const tune::ChunkCost& cost,
-                 const tune::ChainShape& shape, std::int64_t frames) {
-  const tune::StepTask task = tune::step_task(shape, frames);
+                 const tune::ChainShape& shape, std::int64_t exams, std::int64_t frames) {
+  tune::StepTask task = tune::step_task(shape, exams * frames);
   const std::uint64_t whole = trials.front().predict(cost.chain).peak;
   for (const std::uint64_t share : kShares) {
     const std::uint64_t budget = whole / share;
+    task.frames = exams * frames;
+    const std::int64_t at_once = tune::exams_at_once(task, frames, budget);
+    task.frames = at_once * frames;
     const tune::ConsideredWay best = tune::consider_ways(task, budget).front();
     if (!best.fits) continue;
-    const auto predict = [=](const Steps& steps) {
-      if (best.way.chunk == frames && best.way.kept == 1) {
-        const auto schedule =
-            tune::make_schedule(best.way.strategy, cost.chain, cost.input, best.way.budget);
-        return tune::Use{best.use.peak, tune::simulate(schedule, steps, cost.input).seconds};
+    const tune::ChunkCost& part = task.chunks->cost(task.frames);
+    const auto predict = [=, chain = part.chain, input = part.input](const Steps& steps) {
+      // Times of parts of the frames are in proportion, and the parts make up all of them.
+      if (best.way.chunk == at_once * frames && best.way.kept == 1) {
+        const auto schedule = tune::make_schedule(best.way.strategy, chain, input, best.way.budget);
+        return tune::Use{best.use.peak, tune::simulate(schedule, steps, input).seconds};
       }
-      return tune::Use{best.use.peak,
-                       best.use.seconds * seconds_of(steps) / seconds_of(cost.chain)};
+      return tune::Use{best.use.peak, best.use.seconds * seconds_of(steps) / seconds_of(chain)};
     };
-    trials.push_back({concat("in 1/", share, ", by ", to_string(best.way)),
-                      [=, &vit] { return vit.step(budget, frames); }, predict});
+    const std::string in_turn =
+        at_once < exams
+            ? concat(", ", plural(static_cast<std::size_t>(at_once), "exam"), " at a time")
+            : "";
+    trials.push_back({concat("in 1/", share, ", by ", to_string(best.way), in_turn),
+                      [=, &vit] { return vit.step(budget, exams, frames); }, predict});
   }
 }
 
 }  // namespace
 
-Measured measure(const Query& asked, const Trained& trained, std::int64_t frames,
-                 std::int64_t rounds) {
+Measured measure(const Query& asked, const Trained& trained, std::int64_t exams,
+                 std::int64_t frames, std::int64_t rounds) {
   Query query = asked;
   query.cuda = false;
   count_cpu_memory();
   keep_freed_memory();
   const tune::ChainShape shape = shape_of(query, trained);
-  const tune::ChunkCost cost = tune::chunk_cost(shape, frames);
+  const tune::ChunkCost cost = tune::chunk_cost(shape, exams * frames);
   MeasuredVit vit(shape, torch::kCPU);
   std::vector<Trial> trials;
-  add_schedules(trials, vit, cost, frames);
-  add_budgets(trials, vit, cost, shape, frames);
+  add_schedules(trials, vit, cost, exams * frames);
+  add_budgets(trials, vit, cost, shape, exams, frames);
   // Each layer, the largest pass and the largest step run once untimed: the system hands out the
   // pages that all later ones use again.
-  vit.steps(frames);
+  vit.steps(exams * frames);
   for (const std::size_t largest : {std::size_t{0}, std::size(kPasses)})
     if (largest < trials.size()) trials[largest].run();
   std::vector<Steps> steps;
@@ -112,10 +119,10 @@ Measured measure(const Query& asked, const Trained& trained, std::int64_t frames
       trial.seconds.push_back(use.seconds);
       trial.peak = std::max(trial.peak, use.peak);
     }
-    steps.push_back(vit.steps(frames));
+    steps.push_back(vit.steps(exams * frames));
   }
-  Measured found{frames, tune::step_names(shape), cost.chain, timed_steps(steps.front(), steps), {},
-                 0};
+  Measured found{
+      exams, frames, tune::step_names(shape), cost.chain, timed_steps(steps.front(), steps), {}, 0};
   const Steps timed = timed_steps(cost.chain, steps);
   found.seconds_per_work = seconds_of(timed) / seconds_of(cost.chain);
   for (Trial& trial : trials) {

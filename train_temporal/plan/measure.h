@@ -15,17 +15,17 @@ struct Measured {
     std::uint64_t predicted = 0, measured = 0;  // bytes
     double predicted_seconds = 0, seconds = 0;
   };
-  std::int64_t frames = 0;
+  std::int64_t exams = 0, frames = 0;  // of a step; of an exam
   std::vector<std::string> names;
   std::vector<tune::StepCost> predicted, measured;  // of each step; seconds
   std::vector<Peak> peaks;
   double seconds_per_work = 0;  // of a machine that does as these steps did
 };
 
-// Runs steps of a ViT of random weights, so many frames at a time; counts the CPU's memory. Times
-// are medians over so many rounds, each of which runs everything once, so that the machine's moods
-// fall on all alike; what is largest runs once untimed before.
-Measured measure(const Query& asked, const Trained& trained, std::int64_t frames,
-                 std::int64_t rounds);
+// Runs steps of a ViT of random weights, of so many exams and frames; counts the CPU's memory.
+// Times are medians over so many rounds, each of which runs everything once, so that the machine's
+// moods fall on all alike; what is largest runs once untimed before.
+Measured measure(const Query& asked, const Trained& trained, std::int64_t exams,
+                 std::int64_t frames, std::int64_t rounds);
 
 }  // namespace coldframe::plan

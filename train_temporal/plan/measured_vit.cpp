@@ -105,18 +105,22 @@ class MeasuredVit::Parts {
     return {meter.peak(), meter.seconds()};
   }
 
-  tune::Use step(std::uint64_t budget, std::int64_t frames) {
+  tune::Use step(std::uint64_t budget, std::int64_t exams, std::int64_t frames) {
     tune::TuneOptions with_budget = options();
     with_budget.budget = budget;
     with_budget.precision = pass().precision;
     tune::TunedVit tuned(source_, with_budget, 0, device_);
     for (const torch::Tensor& parameter : tuned.trainable().parameters())
       parameter.mutable_grad() = torch::zeros_like(parameter);
-    const torch::Tensor rows = stored_rows(frames);
-    const std::vector<std::uint64_t> keys(static_cast<std::size_t>(frames));
+    const torch::Tensor rows = stored_rows(exams * frames);
     const Meter meter(device_);
-    tuned.step(rows, keys, {},
-               [](const torch::Tensor& features) { return torch::ones_like(features); });
+    for (std::int64_t from = 0, to = 0; from < exams; from = to) {
+      const std::int64_t at_once = tuned.rows_at_once((exams - from) * frames) / frames;
+      to = from + std::max(at_once, std::int64_t{1});
+      const std::vector<std::uint64_t> keys(static_cast<std::size_t>((to - from) * frames));
+      tuned.step(rows.slice(0, from * frames, to * frames), keys, {},
+                 [](const torch::Tensor& features) { return torch::ones_like(features); });
+    }
     return {meter.peak(), meter.seconds()};
   }
 
@@ -213,8 +217,8 @@ tune::Use MeasuredVit::follow(const tune::Schedule& schedule, std::int64_t frame
   return parts_->follow(schedule, frames);
 }
 
-tune::Use MeasuredVit::step(std::uint64_t budget, std::int64_t frames) {
-  return parts_->step(budget, frames);
+tune::Use MeasuredVit::step(std::uint64_t budget, std::int64_t exams, std::int64_t frames) {
+  return parts_->step(budget, exams, frames);
 }
 
 }  // namespace coldframe::plan

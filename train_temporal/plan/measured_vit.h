@@ -20,8 +20,8 @@ class MeasuredVit {
   std::vector<tune::StepCost> steps(std::int64_t frames);
   // A chunk of frames by a schedule, forward and backward.
   tune::Use follow(const tune::Schedule& schedule, std::int64_t frames);
-  // A whole step of TunedVit within so many bytes, its head apart.
-  tune::Use step(std::uint64_t budget, std::int64_t frames);
+  // A whole step of TunedVit within so many bytes, of exams that may go in turn; its head apart.
+  tune::Use step(std::uint64_t budget, std::int64_t exams, std::int64_t frames);
 
  private:
   class Parts;

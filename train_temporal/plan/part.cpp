@@ -1,5 +1,6 @@
 #include "train_temporal/plan/part.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "common/text/text.h"
@@ -50,9 +51,10 @@ void add_device(const Query& query, Bytes& bytes) {
   bytes.context = kContext;
 }
 
-std::string schedule_name(const Way& way, std::int64_t frames) {
+std::string schedule_name(const Way& way, std::int64_t frames, std::int64_t exams) {
   std::string name = word_for(tune::kStrategies, way.strategy);
   if (way.strategy == Strategy::kOptimal) name += concat(" (", human_bytes(way.budget), ")");
+  if (exams > 0) name += concat(", ", plural(count(exams), "exam"), " at a time");
   if (way.chunk < frames) name += concat(", ", plural(count(way.chunk), "frame"), " at a time");
   if (way.chunk < frames && way.kept > 0) name += concat(", ", way.kept, " kept");
   return name;
@@ -79,12 +81,13 @@ tune::StepTask Part::task(std::int64_t exams) const {
   return task;
 }
 
-Bytes Part::bytes(const Way& way, std::uint64_t peak, std::int64_t exams) const {
-  const std::uint64_t frames = count(exams * query_.frames);
+Bytes Part::bytes(const Way& way, std::uint64_t peak, std::int64_t exams,
+                  std::int64_t at_once) const {
+  const std::uint64_t fixed = count(at_once * query_.frames) * task_.fixed;
   Bytes bytes = parameter_bytes(query_, vit_.all + parameters_, vit_.trained + parameters_);
-  bytes.inputs = frames * (frame_bytes() + task_.fixed);
-  bytes.temporal = temporal_bytes(exams);
-  bytes.activations = peak - frames * task_.fixed;
+  bytes.inputs = count(exams * query_.frames) * frame_bytes() + fixed;
+  bytes.temporal = temporal_bytes(at_once);
+  bytes.activations = peak - fixed;
   if (shape_.architecture.relative_positions && trained_.lora_rank == 0)
     bytes.attention = count(way.chunk) * shape_.attention_bytes() * count(trained_.blocks);
   add_device(query_, bytes);
@@ -97,15 +100,29 @@ double Part::memory_before_device(std::uint64_t memory) const {
   return std::ceil((double(memory) - taken + 1) / (1 + kFragments)) - 1;
 }
 
-Row Part::row(const Way& way, const tune::Use& use) const {
+Row Part::row(const Way& way, const tune::Use& use, std::int64_t at_once) const {
   Row row;
   row.trained = trained_;
   row.way = way;
-  row.schedule = is_cached() ? "-" : schedule_name(way, query_.all_frames());
+  row.exams = at_once;
+  row.schedule = is_cached() ? "-"
+                             : schedule_name(way, at_once * query_.frames,
+                                             at_once < query_.exams ? at_once : 0);
   row.trained_parameters = vit_.trained + parameters_;
-  row.bytes = bytes(way, use.peak, query_.exams);
-  row.work = use.seconds + 6.0 * double(parameters_) * double(query_.all_frames());
+  row.bytes = bytes(way, use.peak, query_.exams, at_once);
+  row.work = use.seconds * double(query_.exams) / double(at_once) +
+             6.0 * double(parameters_) * double(query_.all_frames());
   return row;
+}
+
+std::vector<Row> Part::rows_within(std::uint64_t budget) const {
+  tune::StepTask all = task(query_.exams);
+  all.head = 0;  // that of fewer exams is smaller
+  const std::int64_t at_once = tune::exams_at_once(all, query_.frames, budget);
+  std::vector<Row> rows;
+  for (const tune::ConsideredWay& each : tune::consider_ways(task(at_once), budget))
+    if (each.fits) rows.push_back(row(each.way, each.use, at_once));
+  return rows;
 }
 
 std::uint64_t Part::frame_bytes() const {

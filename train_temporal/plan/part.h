@@ -19,16 +19,24 @@ class Part {
   tune::Use use(const tune::Way& way, std::int64_t exams) const {
     return is_cached() ? tune::Use{} : tune::use_of(way, task(exams));
   }
-  // The bytes of a step of so many exams whose ViT takes `peak`.
-  Bytes bytes(const tune::Way& way, std::uint64_t peak, std::int64_t exams) const;
+  // The bytes of a step of `exams` whose ViT takes `peak` for `at_once` of them.
+  Bytes bytes(const tune::Way& way, std::uint64_t peak, std::int64_t exams,
+              std::int64_t at_once) const;
   // The most bytes to which CUDA's context and allocator add no more than `memory` in all; less
   // than 0: none.
   double memory_before_device(std::uint64_t memory) const;
-  Row row(const tune::Way& way, const tune::Use& use) const;
-  Row row(const tune::Way& way) const { return row(way, use(way, query_.exams)); }
+  // `way`: of so many exams at once; without a number, of all.
+  Row row(const tune::Way& way, std::int64_t at_once) const {
+    return row(way, use(way, at_once), at_once);
+  }
+  Row row(const tune::Way& way) const { return row(way, query_.exams); }
+  // The ways whose ViT takes at most so many bytes, the fastest first, as train would go: as many
+  // exams at once as fit without searching, one after another.
+  std::vector<Row> rows_within(std::uint64_t budget) const;
 
  private:
   bool is_cached() const { return trained_.blocks == 0; }
+  Row row(const tune::Way& way, const tune::Use& use, std::int64_t at_once) const;
   // The batch's row of a cut: pixels, or tokens in float16; else features.
   std::uint64_t frame_bytes() const;
   // The temporal model's step on [n, D] features.

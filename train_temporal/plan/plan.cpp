@@ -40,8 +40,9 @@ MostExams most_exams(const Query& query, const Part& part, const Row& row) {
   const auto bytes_of = [&](std::int64_t exams) {
     const auto [place, is_new] = known.try_emplace(exams);
     if (!is_new) return place->second;
-    const Way way = way_of(row, query, exams);
-    return place->second = part.bytes(way, part.use(way, exams).peak, exams).total();
+    const std::int64_t at_once = row.exams < query.exams ? std::min(row.exams, exams) : exams;
+    const Way way = row.exams < query.exams ? row.way : way_of(row, query, exams);
+    return place->second = part.bytes(way, part.use(way, at_once).peak, exams, at_once).total();
   };
   MostExams most;
   for (std::size_t card = 0; card < std::size(kCards); ++card) {
@@ -140,11 +141,11 @@ std::vector<Row> plan_rows(const Query& query) {
       rows.push_back(part.row({strategy, frames, 1, 0}));
     const std::uint64_t whole = tune::use_of({Strategy::kNone, frames, 1, 0}, task).peak;
     for (const std::uint64_t share : kShares) {
-      const tune::ConsideredWay best = tune::consider_ways(task, whole / share).front();
-      if (best.fits) rows.emplace_back(part.row(best.way, best.use)).share = share;
+      const std::vector<Row> within = part.rows_within(whole / share);
+      if (!within.empty()) rows.emplace_back(within.front()).share = share;
     }
-    for (const std::int64_t chunk : {16, 1})
-      if (chunk < frames) rows.push_back(part.row({Strategy::kCheap, chunk, 0, 0}));
+    if (query.exams > 1) rows.push_back(part.row({Strategy::kCheap, query.frames, 1, 0}, 1));
+    if (frames > 1) rows.push_back(part.row({Strategy::kCheap, 1, 0, 0}, 1));
   }
   return rows;
 }
@@ -152,24 +153,15 @@ std::vector<Row> plan_rows(const Query& query) {
 std::vector<Row> rows_within(const Query& query, const Trained& trained, std::uint64_t memory) {
   const Part part(query, trained);
   std::vector<Row> rows;
-  const auto add = [&](Row row) {
-    if (row.bytes.total() <= memory) rows.push_back(std::move(row));
-  };
   if (trained.blocks == 0) {
-    add(part.row({}));
-    return rows;
+    rows.push_back(part.row({}));
+  } else {
+    const Bytes none = part.bytes({}, 0, query.exams, 0);
+    const std::uint64_t beside = none.weights + none.gradients + none.optimizer + none.inputs;
+    const double usable = part.memory_before_device(memory) - double(beside);
+    if (usable > 0) rows = part.rows_within(static_cast<std::uint64_t>(usable));
   }
-  const tune::StepTask task = part.task(query.exams);
-  const std::uint64_t fixed = task.fixed_bytes();
-  const Bytes none = part.row({}, {fixed, 0}).bytes;
-  const std::uint64_t beside = none.weights + none.gradients + none.optimizer + none.inputs;
-  const double usable = part.memory_before_device(memory) - double(beside) + double(fixed);
-  if (usable <= double(fixed)) return rows;
-  for (const tune::ConsideredWay& each :
-       tune::consider_ways(task, static_cast<std::uint64_t>(usable))) {
-    if (!each.fits) break;
-    add(part.row(each.way, each.use));
-  }
+  std::erase_if(rows, [&](const Row& row) { return row.bytes.total() > memory; });
   return rows;
 }
 
@@ -203,13 +195,6 @@ std::vector<Change> changes(const Query& query, const Trained& trained, std::uin
     if (add("--tune-8bit: gradients are approximate", rounded, trained) &&
         found.back().row.work >= exact)
       found.pop_back();
-  }
-  for (std::int64_t exams = query.exams / 2; exams >= 1; exams /= 2) {
-    Query fewer = query;
-    fewer.exams = exams;
-    if (!add(concat("--batch ", exams, ": steps of fewer exams"), fewer, trained)) continue;
-    found.back().row.work *= double(query.exams) / double(exams);  // more steps in an epoch
-    break;
   }
   std::vector<Trained> parts = trained_parts(query);
   std::ranges::reverse(parts);

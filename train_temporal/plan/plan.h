@@ -66,8 +66,9 @@ struct Bytes {
 // A way of training, by one schedule.
 struct Row {
   Trained trained;
-  tune::Way way;
-  std::string schedule;     // "cheap", "optimal (1.2 GiB)", "cheap, 16 frames at a time"
+  tune::Way way;            // of the exams that go at once
+  std::int64_t exams = 0;   // that go at once; the query's, or fewer in turn
+  std::string schedule;     // "cheap", "optimal (1.2 GiB)", "cheap, 2 exams at a time"
   std::uint64_t share = 0;  // the fastest within this part of what keeping everything takes
   std::uint64_t trained_parameters = 0;
   Bytes bytes;
@@ -105,8 +106,8 @@ struct Change {
   Row row;
 };
 // The changes with which a part fits into so many bytes, under the names of train's options: first
-// another schedule, which computes the same and costs time, then what computes something else:
-// half precision, fewer exams in a step, and less that is trained.
+// another schedule, which computes the same, then what computes something else: half precision,
+// approximate gradients, and less that is trained.
 std::vector<Change> changes(const Query& query, const Trained& trained, std::uint64_t memory);
 
 }  // namespace coldframe::plan

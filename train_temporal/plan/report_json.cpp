@@ -9,6 +9,7 @@ Json row_json(const Plan& plan, const Row& row) {
   Json json{{"trained", name_of(row.trained, plan.query)},
             {"blocks", row.trained.blocks},
             {"lora_rank", row.trained.lora_rank},
+            {"exams_at_once", row.exams},
             {"strategy", word_for(tune::kStrategies, row.way.strategy)},
             {"chunk", row.way.chunk},
             {"kept_chunks", row.way.kept},
@@ -56,7 +57,8 @@ Json measured_json(const Measured& measured) {
                      {"measured", peak.measured},
                      {"predicted_seconds", json_number(peak.predicted_seconds)},
                      {"seconds", json_number(peak.seconds)}});
-  return {{"frames", measured.frames}, {"steps", steps}, {"peaks", peaks}};
+  return {
+      {"exams", measured.exams}, {"frames", measured.frames}, {"steps", steps}, {"peaks", peaks}};
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ class Column {
 };
 
 bool is_in_chunks(const Plan& plan, const Row& row) {
-  return row.trained.blocks > 0 && row.way.chunk < plan.query.all_frames();
+  return row.trained.blocks > 0 && row.way.chunk < row.exams * plan.query.frames;
 }
 
 }  // namespace
@@ -93,8 +93,8 @@ TextRows change_table(const Plan& plan) {
 }
 
 TextRows overview_table(const Plan& plan) {
-  TextRows table{
-      {"trained", "none", "time", "cheap", "time", "least memory", "time", "by the schedule"}};
+  TextRows table{{"trained", "none", "time", "cheap", "time", "exam by exam", "time",
+                  "least memory", "time", "by the schedule"}};
   for (const Trained& trained : trained_parts(plan.query)) {
     std::vector<Row> rows;
     std::ranges::copy_if(plan.rows, std::back_inserter(rows),
@@ -102,8 +102,11 @@ TextRows overview_table(const Plan& plan) {
     const Row& least = *std::ranges::min_element(
         rows, {}, [](const Row& row) { return std::pair(row.bytes.total(), row.work); });
     const Row &plain = rows.front(), &cheap = rows[std::min<std::size_t>(1, rows.size() - 1)];
+    const auto exam = std::ranges::find_if(rows, [&](const Row& row) {
+      return row.exams == 1 && row.way == tune::Way{tune::Strategy::kCheap, plan.query.frames, 1};
+    });
     table.push_back({name_of(trained, plan.query)});
-    for (const Row* row : std::initializer_list<const Row*>{&plain, &cheap, &least})
+    for (const Row* row : {&plain, &cheap, exam == rows.end() ? &cheap : &*exam, &least})
       table.back().insert(table.back().end(),
                           {human_bytes(row->bytes.total()), relative_time(plan, *row)});
     table.back().push_back(least.schedule);
@@ -172,10 +175,16 @@ TextRows peak_table(const Measured& measured) {
 }
 
 std::string chunk_note(const Plan& plan) {
-  if (std::ranges::none_of(plan.rows, [&](const Row& row) { return is_in_chunks(plan, row); }))
-    return "";
-  return "N frames at a time: the ViT runs over chunks of N frames; K kept: so many chunks keep "
-         "their activations for the way back, the others run forward twice.";
+  std::vector<std::string> notes;
+  if (std::ranges::any_of(plan.rows, [&](const Row& row) { return is_in_chunks(plan, row); }))
+    notes.emplace_back(
+        "N frames at a time: the ViT runs over chunks of N frames; K kept: so many chunks keep "
+        "their activations for the way back, the others run forward twice.");
+  if (std::ranges::any_of(plan.rows, [&](const Row& row) { return row.exams < plan.query.exams; }))
+    notes.emplace_back(
+        "N exams at a time: so many go forward and back through ViT and temporal model, then the "
+        "next; their gradients add up (not with --mixup or a Cox loss, which couple exams).");
+  return join(notes, "\n");
 }
 
 std::string relative_time(const Plan& plan, const Row& row) {

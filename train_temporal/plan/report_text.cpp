@@ -6,9 +6,9 @@ namespace coldframe::plan {
 namespace {
 
 void write_measured(const Measured& measured, std::ostream& out) {
-  out << "\nMeasured on this machine, "
-      << plural(static_cast<std::size_t>(measured.frames), "frame")
-      << " at a time, KiB (predicted / measured):\n";
+  out << "\nMeasured on this machine, " << plural(static_cast<std::size_t>(measured.exams), "exam")
+      << " of " << plural(static_cast<std::size_t>(measured.frames), "frame")
+      << " in a step, KiB (predicted / measured):\n";
   const auto pair = [](std::uint64_t a, std::uint64_t b) {
     return concat(a / 1024, " / ", b / 1024);
   };

@@ -9,33 +9,30 @@ namespace {
 
 // Takes the gradient of the loss, whose values are added to `sum`, back through the model.
 void differentiate(const torch::Tensor& outputs, const PackedBatch& batch,
-                   const Objective& objective, const LossSum& total, LossSum& sum) {
+                   const Objective& objective, LossSum& sum) {
   if (objective.is_cross_entropy() && !batch.mixed()) {
     const torch::Tensor loss = objective.cross_entropy(outputs, batch);
-    (loss / total.targets[0].weight).backward();
+    (loss / sum.targets[0].weight).backward();
     sum.add(loss);
     return;
   }
   const torch::Tensor values = outputs.detach().cpu().to(torch::kFloat32).contiguous();
   torch::Tensor gradient = torch::empty_like(values);
-  objective.add(batch, values.const_data_ptr<float>(), total, sum, gradient.data_ptr<float>());
+  objective.add(batch, values.const_data_ptr<float>(), sum, sum, gradient.data_ptr<float>());
   outputs.backward(to_device(gradient.to(outputs.scalar_type()), outputs.device()));
 }
 
 }  // namespace
 
-LossSum accumulate_gradients(SequenceModel& model, const Dataset& dataset,
-                             std::span<const BatchItem> items, const Objective& objective,
-                             const Dropout& dropout, std::size_t micro_batch) {
-  const LossSum total = objective.weights_of(items);
-  LossSum sum = total;
+void accumulate_gradients(SequenceModel& model, const Dataset& dataset,
+                          std::span<const BatchItem> items, const Objective& objective,
+                          const Dropout& dropout, std::size_t micro_batch, LossSum& sum) {
   const std::size_t size = micro_batch > 0 ? micro_batch : items.size();
   for (std::size_t start = 0; start < items.size(); start += size) {
     const auto part = items.subspan(start, std::min(size, items.size() - start));
     const PackedBatch batch = make_batch(dataset, {part.begin(), part.end()});
-    differentiate(compute_logits(model, dataset, batch, dropout), batch, objective, total, sum);
+    differentiate(compute_logits(model, dataset, batch, dropout), batch, objective, sum);
   }
-  return sum;
 }
 
 BatchOutputs training_outputs(SequenceModel& model, const Dataset& dataset,

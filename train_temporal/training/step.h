@@ -10,11 +10,12 @@
 
 namespace coldframe::temporal {
 
-// Adds the gradients of the mean loss over `items` to those of the model. At most `micro_batch`
+// Adds what `items` give of the gradients of a batch's mean loss to those of the model, and their
+// losses to `sum`, which begins as Objective::weights_of() the whole batch. At most `micro_batch`
 // exams go through the model at a time (0: all).
-LossSum accumulate_gradients(SequenceModel& model, const Dataset& dataset,
-                             std::span<const BatchItem> items, const Objective& objective,
-                             const Dropout& dropout, std::size_t micro_batch);
+void accumulate_gradients(SequenceModel& model, const Dataset& dataset,
+                          std::span<const BatchItem> items, const Objective& objective,
+                          const Dropout& dropout, std::size_t micro_batch, LossSum& sum);
 
 // The outputs of the same forward passes, without gradients; Objective::couple() needs those of the
 // whole batch before the first gradient.

@@ -80,6 +80,7 @@ Trainer::Trainer(const FitTask& task)
       team_(std::make_unique<ThreadTeam>(task.threads, join_cpu_memory_share())),
       sampler_(task.config.order, task.options.train_frames, task.seed),
       objective_(task_.targets, task.split.train, task.options.objective),
+      in_turn_(exams_go_in_turn(task)),
       micro_batches_(first_micro_batches(task)),
       best_parameters_(optimizer_.parameters().clone()) {
   early_stop_.patience = task.options.patience;
@@ -188,13 +189,13 @@ LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, std::size_t 
     model_->precision.gradient_scale = loss_scale_.factor;
   }
   optimizer_.zero_gradients();
-  LossSum sum;
-  source_->train(items, epoch, [&] {
+  LossSum sum = objective_.weights_of(items);
+  source_->train(items, in_turn_, epoch, [&](std::span<const BatchItem> part) {
     if (objective_.couples())
       objective_.couple(
-          training_outputs(*model_, dataset_, items, dropout, micro_batches_.training));
-    sum = accumulate_gradients(*model_, dataset_, items, objective_, dropout,
-                               micro_batches_.training);
+          training_outputs(*model_, dataset_, part, dropout, micro_batches_.training));
+    accumulate_gradients(*model_, dataset_, part, objective_, dropout, micro_batches_.training,
+                         sum);
   });
   return sum;
 }

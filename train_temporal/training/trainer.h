@@ -174,6 +174,7 @@ class Trainer {
   std::unique_ptr<FusedStep> fused_;  // null where autograd does the work
   FrameSampler sampler_;
   Objective objective_;
+  bool in_turn_;  // exams of a step may go
   EarlyStop early_stop_;
   bool diverged_ = false;
   std::vector<EpochLosses> history_;

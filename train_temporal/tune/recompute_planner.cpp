@@ -56,8 +56,33 @@ void RecomputePlanner::take(const std::vector<ConsideredWay>& considered) {
                        rejected(considered)));
 }
 
-std::uint64_t RecomputePlanner::predicted_bytes(std::int64_t frames) const {
+std::int64_t RecomputePlanner::most_at_once(std::int64_t frames, std::int64_t exam) const {
+  const Strategy strategy = strategy_.value_or(Strategy::kCheap);
+  if (budget() == 0 || strategy == Strategy::kOptimal) return frames;
+  return exam * exams_at_once(task_(frames), exam, budget(), strategy);
+}
+
+std::int64_t RecomputePlanner::frames_at_once(std::int64_t frames) {
+  if (frames > fit_ && !more_do_not_fit_) {
+    fit_ = most_at_once(frames, 1);
+    more_do_not_fit_ = fit_ < frames;
+    if (more_do_not_fit_)
+      log_info_once(concat("exams of a tuning step go through the ViT in turn, at most ",
+                           plural(static_cast<std::size_t>(fit_), "frame"),
+                           " at a time or one exam: more do not fit"));
+  }
+  return std::min(frames, fit_);
+}
+
+std::uint64_t RecomputePlanner::predicted_bytes(std::int64_t frames, std::int64_t exam) const {
+  if (exam > 0) frames = most_at_once(frames, exam);
   return consider_ways(task_(frames), budget(), strategy_).front().use.peak;
+}
+
+void RecomputePlanner::forget_ways() {
+  chosen_.clear();
+  fit_ = 0;
+  more_do_not_fit_ = false;
 }
 
 void RecomputePlanner::shrink() {
@@ -74,14 +99,14 @@ void RecomputePlanner::shrink() {
   log_info(concat("out of memory: tuning goes on by ", to_string(best.way), " (",
                   human_bytes(best.use.peak), ")"));
   learnt_ = std::max(next, best.use.peak);
-  chosen_.clear();
+  forget_ways();
   current_ = chosen_[frames_] = best.way;
   schedules_.clear();
 }
 
 void RecomputePlanner::set_learnt_budget(std::uint64_t bytes) {
   learnt_ = bytes;
-  chosen_.clear();
+  forget_ways();
 }
 
 const Schedule& RecomputePlanner::schedule(std::int64_t frames, std::size_t steps) {

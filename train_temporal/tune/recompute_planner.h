@@ -23,7 +23,11 @@ class RecomputePlanner {
   // fits.
   const Way& choose(std::int64_t frames);
   const Way& current() const { return current_; }
-  std::uint64_t predicted_bytes(std::int64_t frames) const;
+  // Of a step of so many frames, whose exams may go in turn: so many frames go at a time, or one
+  // exam where it has more.
+  std::int64_t frames_at_once(std::int64_t frames);
+  // `exam`: the frames of each exam, where they may go in turn; 0: all frames go together.
+  std::uint64_t predicted_bytes(std::int64_t frames, std::int64_t exam) const;
   // Memory ran out on the current way: another one that takes at most three quarters of it, for
   // this step and those after it. SystemError when there is none.
   void shrink();
@@ -38,12 +42,16 @@ class RecomputePlanner {
 
  private:
   std::uint64_t budget() const { return learnt_ > 0 ? learnt_ : budget_; }
+  std::int64_t most_at_once(std::int64_t frames, std::int64_t exam) const;
+  void forget_ways();
   void take(const std::vector<ConsideredWay>& considered);
 
   Task task_;
   std::uint64_t budget_, learnt_ = 0;
   std::optional<Strategy> strategy_;
   std::int64_t frames_ = 0;
+  std::int64_t fit_ = 0;          // at once within the budget, as is known so far
+  bool more_do_not_fit_ = false;  // than these
   Way current_;
   std::map<std::int64_t, Way> chosen_;                                  // by the step's frames
   std::map<std::pair<std::int64_t, std::size_t>, Schedule> schedules_;  // of the current way

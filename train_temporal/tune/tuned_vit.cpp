@@ -159,8 +159,12 @@ void TunedVit::step(const torch::Tensor& rows, std::span<const std::uint64_t> ke
   if (parts_->chain.first_trained() < parts_->chain.size()) step.backward(gradient);
 }
 
-std::uint64_t TunedVit::predicted_bytes(std::int64_t rows) const {
-  return parts_->ways.predicted_bytes(rows);
+std::int64_t TunedVit::rows_at_once(std::int64_t rows) {
+  return parts_->ways.frames_at_once(rows);
+}
+
+std::uint64_t TunedVit::predicted_bytes(std::int64_t rows, std::int64_t exam) const {
+  return parts_->ways.predicted_bytes(rows, exam);
 }
 
 std::uint64_t TunedVit::learnt_budget() const {

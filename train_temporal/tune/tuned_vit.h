@@ -57,8 +57,14 @@ class TunedVit {
   void step(const torch::Tensor& rows, std::span<const std::uint64_t> keys,
             const temporal::Dropout& dropout, const Head& head);
 
-  // The predicted peak of step() above weights, gradients and rows, in bytes, `head` left out.
-  std::uint64_t predicted_bytes(std::int64_t rows) const;
+  // A step of so many rows whose exams may go in turn, each with its own part of the loss, had best
+  // call step() with so many of them at a time, or with one exam where it has more: then nothing is
+  // computed again for want of memory but what is pointwise, and gradients add up to the same.
+  std::int64_t rows_at_once(std::int64_t rows);
+
+  // The predicted peak of step() above weights, gradients and rows, in bytes, `head` left out;
+  // where exams go in turn, with `exam` rows in each.
+  std::uint64_t predicted_bytes(std::int64_t rows, std::int64_t exam = 0) const;
   // Running out of memory has taught this: the budget that goes before TuneOptions' own, 0 for
   // none. Sums depend on how many frames go at a time, so a checkpoint keeps it.
   std::uint64_t learnt_budget() const;

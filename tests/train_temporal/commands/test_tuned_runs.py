@@ -213,12 +213,21 @@ def test_killed_and_resumed_equals_uninterrupted(cache, weights, tmp_path):
 
 
 def test_killed_and_resumed_in_8_bits_equals_uninterrupted(cache, weights, tmp_path):
-    """Within 95 % of what a step takes with nothing computed again, a block is rounded."""
+    """Within 95 % of what a step takes with nothing computed again, a block is rounded, where exams go together."""
+    more = [*tuned(weights), "--mixup", 0.3, "--tune-dropout", 0.1]
+    one = train(cache, tmp_path / "one", *more, "--epochs", 1, "--memory-budget", "60MiB", "--threads", 2)
+    step, there = map(float, re.search(r"goes by cheap.*: ([0-9.]+) MiB of ([0-9.]+) MiB", one.stderr).groups())
+    said = equals_uninterrupted(cache, weights, tmp_path, ["--mixup", 0.3, "--tune-8bit", "--memory-budget",
+                                                           f"{60 - there + 0.95 * step}MiB"])
+    assert "some blocks keep the output of fc1 in 8 bits" in said and "in turn" not in said
+
+
+def test_killed_and_resumed_with_exams_in_turn_equals_uninterrupted(cache, weights, tmp_path):
     one = train(cache, tmp_path / "one", *tuned(weights), "--epochs", 1, "--tune-dropout", 0.1, "--memory-budget", "60MiB",
                 "--threads", 2)
     step, there = map(float, re.search(r"goes by cheap.*: ([0-9.]+) MiB of ([0-9.]+) MiB", one.stderr).groups())
-    said = equals_uninterrupted(cache, weights, tmp_path, ["--tune-8bit", "--memory-budget", f"{60 - there + 0.95 * step}MiB"])
-    assert "some blocks keep the output of fc1 in 8 bits" in said
+    said = equals_uninterrupted(cache, weights, tmp_path, ["--memory-budget", f"{60 - there + 0.8 * step}MiB"])
+    assert "exams of a tuning step go through the ViT in turn" in said
 
 
 def equals_uninterrupted(cache, weights, tmp_path, memory):

@@ -89,7 +89,8 @@ TEST_P(EveryFusedGru, EqualsAutogradInLossAndAllGradients) {
   const Dropout dropout(0.4, 7, 2, 0.5, config_.frame_covariates ? config_.covariates : 0);
   const Objective objective(targets_, {0, 1, 2, 3, 4, 5, 6, 7}, {{}, 0.1, true});
   draw_partners(items_, dataset_, 0.4, 7, 2);
-  const LossSum expected = accumulate_gradients(*model_, dataset_, items_, objective, dropout, 0);
+  const LossSum expected =
+      testing::batch_gradients(*model_, dataset_, items_, objective, dropout, 0);
   const torch::Tensor gradients = optimizer.gradients().clone();
   optimizer.gradients().fill_(NAN);  // all are written
   ThreadTeam team(2);

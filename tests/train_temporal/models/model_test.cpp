@@ -83,7 +83,7 @@ TEST_P(EveryModel, SendsGradientsToEveryParameter) {
   const auto model = make_model(config(dataset), 3);
   const Targets labels = testing::classes_of({0, 1, 1, 0});
   const auto items = testing::all_frames(dataset, {0, 1, 2, 3});
-  accumulate_gradients(*model, dataset, items, Objective(labels, {0, 1}, {}), Dropout(), 0);
+  testing::batch_gradients(*model, dataset, items, Objective(labels, {0, 1}, {}), Dropout(), 0);
   for (const auto& item : model->named_parameters()) {
     if (item.key() == "attention.bias") continue;  // a softmax does not see a common offset
     ASSERT_TRUE(item.value().grad().defined()) << item.key();
@@ -106,8 +106,8 @@ TEST_P(EveryModel, HasTheSameGradientsInPieces) {
   const auto items = testing::all_frames(dataset, {0, 1, 2, 3, 4, 5});
   const auto gradients = [&](std::size_t piece) {
     const auto model = make_model(config(dataset), 3);
-    accumulate_gradients(*model, dataset, items, Objective(labels, {0, 1}, {}),
-                         Dropout(0.3, 5, 2, 0.5), piece);
+    testing::batch_gradients(*model, dataset, items, Objective(labels, {0, 1}, {}),
+                             Dropout(0.3, 5, 2, 0.5), piece);
     std::vector<torch::Tensor> all;
     for (const auto& parameter : model->parameters()) all.push_back(parameter.grad().flatten());
     return torch::cat(all);

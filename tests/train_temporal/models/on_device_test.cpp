@@ -99,7 +99,7 @@ class StepOnADevice : public ::testing::Test {
     for (int step = 0; step < 2; ++step) {
       copies = 0;  // the first step brings what stays
       optimizer.zero_gradients();
-      accumulate_gradients(model, dataset_, items_, objective_, dropout, piece);
+      testing::batch_gradients(model, dataset_, items_, objective_, dropout, piece);
       optimizer.clip_gradients(1, team);
       optimizer.step(0.01, team);
     }

@@ -66,19 +66,36 @@ def test_parameters_of_temporal_models_are_pytorchs(name, layers):
     assert cached["bytes"]["temporal"] > 4 * 16 * 20 * 2 * 192
 
 
-def test_less_memory_takes_more_time(small):
-    end = [way for way in small["ways"] if (way["blocks"], way["lora_rank"]) == (12, 0)]
+def end_to_end(report):
+    """None, cheap, and within each part of the memory."""
+    end = [way for way in report["ways"] if (way["blocks"], way["lora_rank"]) == (12, 0)]
     none, cheap, *shares = [way for way in end if way["share"] or way["schedule"] in ("none", "cheap")]
     assert [way["share"] for way in shares] == [2, 3, 5, 10]
-    vit = [way["bytes"]["activations"] for way in (none, cheap, *shares)]
-    assert vit[1] <= 0.67 * vit[0]  # 0.6 of what is kept, and what a part needs on its way back
-    for way, bytes_ in zip(shares, vit[2:]):
-        assert bytes_ <= vit[0] / way["share"]
+    for way in shares:
+        assert way["bytes"]["activations"] <= none["bytes"]["activations"] / way["share"]
+    return none, cheap, *shares
+
+
+def test_less_memory_takes_more_time_within_an_exam():
+    none, cheap, *shares = end_to_end(plan("vit_small_patch16_224", "--exams", 1, "--frames", 64))
+    assert cheap["bytes"]["activations"] <= 0.67 * none["bytes"]["activations"]  # 0.6 of what is kept, and what a part needs
     work = [way["operations"] / none["operations"] for way in (none, cheap, *shares)]
     assert work == sorted(work)
     assert work[1] <= 1.01 and work[2] <= 1.06 and work[3] <= 1.13
-    chunk = next(way for way in end if way["schedule"] == "cheap, 1 frame at a time")
-    assert chunk["bytes"]["peak"] < shares[-1]["bytes"]["peak"]
+    assert all(way["exams_at_once"] == 1 for way in shares)
+
+
+def test_exams_in_turn_take_less_memory_and_no_more_time(small):
+    none, cheap, *shares = end_to_end(small)
+    for way in shares:
+        assert way["exams_at_once"] < 16 and way["operations"] <= 1.01 * cheap["operations"]
+        assert way["schedule"] == f"cheap, {way['exams_at_once']} exams at a time"
+    last = ways(small, 12)
+    one, frame = last["cheap, 1 exam at a time"], last["cheap, 1 exam at a time, 1 frame at a time"]
+    assert frame["bytes"]["peak"] < one["bytes"]["peak"] < shares[-1]["bytes"]["peak"]
+    # What an exam takes by itself, beside the batch's rows.
+    alone = ways(plan("vit_small_patch16_224", "--exams", 1), 12)["cheap"]
+    assert one["bytes"]["activations"] == alone["bytes"]["activations"]
     assert 59e6 < none["bytes"]["activations"] / 320 < 70e6  # as hooks measure it in PyTorch
 
 
@@ -104,7 +121,7 @@ def test_the_answer_is_that_of_the_table(memory, code):
 def test_all_ways_stand_behind_an_option():
     few, all_ways = (coldframe("plan", "vit_small_patch16_224", *words).stdout for words in ([], ["--all"]))
     assert len(few.splitlines()) <= 25 and "The most exams of 20 frames in a step on a card" in all_ways
-    assert "last block" in few and "in 1/10" in few and "optimal" in all_ways
+    assert "last block" in few and "in 1/10" in few and "exams at a time" in all_ways
     assert "19.7 GiB" in few and " 20181 " in all_ways and all("chunks of N frames" in text for text in (few, all_ways))
 
 
@@ -145,15 +162,13 @@ def test_changes_name_options_of_train():
     changes = [change["change"] for change in answer["changes"]]
     assert any(change.startswith("--amp bf16") for change in changes)
     assert any(change.startswith("--tune-blocks 12 --lora 8") for change in changes)
-    batch = next(change for change in answer["changes"] if change["change"].startswith("--batch "))
-    exams = int(batch["change"].split()[1].rstrip(":"))
-    assert exams < 64
     for option in re.findall(r"--[a-z0-9-]+", " ".join(changes)):
         assert f"{option} " in options
 
 
 def test_8_bits_take_less_time_within_a_budget():
-    words = ["plan", "vit_small_patch16_224", "--memory", "8GiB"]
+    one_exam = ["plan", "vit_small_patch16_224", "--exams", 1, "--frames", 320]
+    words = [*one_exam, "--memory", "8GiB"]
     exact, rounded = (json.loads(coldframe(*words, *more, "--json").stdout)["answer"] for more in ([], ["--8bit"]))
     assert rounded["fastest"]["operations"] < exact["fastest"]["operations"]
     (offered,) = [change["way"] for change in exact["changes"] if change["change"].startswith("--tune-8bit: ")]
@@ -174,7 +189,10 @@ def test_the_most_exams_are_counted_to_the_end():
 
 def test_what_is_measured_is_as_planned(tmp_path):
     page = tmp_path / "plan.html"
-    report = plan(TINY, "--measure", "--measure-frames", "2", "--measure-rounds", "1", "--tune-blocks", "2", "--html", page)
+    report = plan(TINY, "--measure", "--measure-exams", "6", "--measure-frames", "2", "--measure-rounds", "1",
+                  "--tune-blocks", "2", "--html", page)
+    names = [peak["schedule"] for peak in report["measured"]["peaks"]]
+    assert names[:2] == ["none", "cheap"] and any(name.endswith("1 exam at a time") for name in names), names
     for peak in report["measured"]["peaks"]:
         assert peak["predicted"] / peak["measured"] == pytest.approx(1.01, abs=0.04), peak
     assert [step["step"] for step in report["measured"]["steps"]] == [

@@ -207,7 +207,7 @@ TEST_F(SeveralTargets, GiveTheGradientsOfTheMeanOfTheirLosses) {
     for (const std::size_t micro_batch : {0, 4}) {
       optimizer.zero_gradients();
       const LossSum sum =
-          accumulate_gradients(*model, dataset_, items_, objective, Dropout(), micro_batch);
+          testing::batch_gradients(*model, dataset_, items_, objective, Dropout(), micro_batch);
       EXPECT_NEAR(sum.mean(), expected.item<double>(), 1e-6) << name;
       EXPECT_TRUE(torch::allclose(optimizer.gradients(), gradients, 1e-5, 1e-6)) << name;
       if (!FusedGru::supports(*model)) continue;
@@ -263,7 +263,7 @@ TEST(FramesAsRows, GiveTheGradientsOfTheirOwnLabels) {
   (sum / count).backward();
   const torch::Tensor gradients = optimizer.gradients().clone();
   optimizer.zero_gradients();
-  const LossSum loss = accumulate_gradients(*model, dataset, items, objective, dropout, 4);
+  const LossSum loss = testing::batch_gradients(*model, dataset, items, objective, dropout, 4);
   EXPECT_NEAR(loss.mean(), sum.item<double>() / count, 1e-6);
   EXPECT_TRUE(torch::allclose(optimizer.gradients(), gradients, 1e-5, 1e-6));
   ThreadTeam team(2);

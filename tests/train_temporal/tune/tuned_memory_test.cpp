@@ -32,13 +32,23 @@ class TunedMemory : public QuietTest {
       parameter.mutable_grad() = torch::zeros_like(parameter);
   }
 
-  // Bytes above what was live before the step.
-  std::uint64_t peak_of_step(TunedVit& vit, Step& step) const {
+  // Bytes above what was live before the step; with `exam` frames in each, exams go in turn.
+  std::uint64_t peak_of_step(TunedVit& vit, Step& step, std::int64_t exam = 0) const {
     make_gradients(vit);
-    const std::vector<std::uint64_t> keys = keys_of(rows.size(0));
+    const std::int64_t all = rows.size(0);
+    const std::vector<std::uint64_t> keys = keys_of(all);
     const std::uint64_t before = cpu_memory().live;
     reset_cpu_memory_peak();
-    vit.step(rows, keys, {}, loss_gradient);
+    const std::int64_t at_once =
+        exam > 0 ? std::max(vit.rows_at_once(all) / exam, std::int64_t{1}) * exam : all;
+    for (std::int64_t from = 0; from < all; from += at_once) {
+      const std::int64_t count = std::min(at_once, all - from);
+      const auto head = [&](const torch::Tensor& features) {  // the mean is over all frames
+        return loss_gradient(features) * (double(count) / double(all));
+      };
+      vit.step(rows.slice(0, from, from + count),
+               std::span(keys).subspan(std::size_t(from), std::size_t(count)), {}, head);
+    }
     const std::uint64_t peak = cpu_memory().peak - before;
     for (auto& parameter : vit.trainable().named_parameters())
       step.gradients[parameter.key()] = parameter.value().grad();
@@ -63,6 +73,25 @@ TEST_F(TunedMemory, BudgetsAreKept) {
     EXPECT_LE(double(peak_of_step(vit, found)), 1.01 * double(budget)) << part;
     expect_same(found, expected, 1e-5);
   }
+}
+
+// Four exams of three frames.
+TEST_F(TunedMemory, ExamsInTurnKeepTheBudgetAndComputeNothingAgain) {
+  TunedVit unlimited(*source, {.blocks = 4}, 1, torch::kCPU);
+  EXPECT_EQ(unlimited.rows_at_once(12), 12);
+  Step expected;
+  const std::uint64_t whole = peak_of_step(unlimited, expected);
+  for (const auto& [part, exams] : {std::pair{1.02, 4}, {0.8, 3}, {0.55, 2}, {0.3, 1}}) {
+    const auto budget = static_cast<std::uint64_t>(part * double(whole));
+    TunedVit vit(*source, {.blocks = 4, .budget = budget}, 1, torch::kCPU);
+    EXPECT_EQ(vit.rows_at_once(12) / 3, exams) << part;
+    EXPECT_EQ(vit.predicted_bytes(12, 3), unlimited.predicted_bytes(3 * exams)) << part;
+    Step found;
+    EXPECT_LE(double(peak_of_step(vit, found, 3)), 1.01 * double(budget)) << part;
+    expect_same(found, expected, 1e-5);
+  }
+  TunedVit none(*source, {.blocks = 4, .budget = whole / 20}, 1, torch::kCPU);
+  EXPECT_EQ(none.rows_at_once(12), 1);  // an exam goes by itself, in whatever way it fits
 }
 
 TEST_F(TunedMemory, ABudgetThatHoldsNoFrameIsRefused) {

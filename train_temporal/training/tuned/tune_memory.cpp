@@ -1,6 +1,7 @@
 #include "train_temporal/training/tuned/tune_memory.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
@@ -20,16 +21,15 @@ std::uint64_t trained_values(const FitTask& task) {
   return static_cast<std::uint64_t>(tune::trained_values(*task.tuned, task.options.tune.vit));
 }
 
-std::int64_t most_frames(const FitTask& task) {
+// Of the exams of a step at most, the largest first.
+std::vector<std::int64_t> most_frames(const FitTask& task) {
   std::vector<std::int64_t> frames;
   for (const auto* part : {&task.split.train, &task.split.validation, &task.split.test}) {
     for (std::size_t exam : *part) frames.push_back(task.dataset.sequences[exam].frames());
   }
   std::sort(frames.rbegin(), frames.rend());
   frames.resize(std::min(frames.size(), std::max(task.options.batch, kTunedExamsAtOnce)));
-  std::int64_t sum = 0;
-  for (std::int64_t one : frames) sum += one;
-  return sum;
+  return frames;
 }
 
 }  // namespace
@@ -49,7 +49,9 @@ TuneMemory plan_tuning(const FitTask& task) {
   TuneMemory memory;
   const tune::TuneOptions& vit = task.options.tune.vit;
   memory.parameters = kCopies * sizeof(float) * trained_values(task);
-  memory.frames = most_frames(task);
+  const std::vector<std::int64_t> frames = most_frames(task);
+  memory.frames = std::accumulate(frames.begin(), frames.end(), std::int64_t{0});
+  memory.exam = frames.empty() ? 0 : frames.front();
   const std::uint64_t budget = task.options.tune.budget > 0 ? task.options.tune.budget : vit.budget;
   memory.ahead = budget / kMostForRows;
   const std::uint64_t group = static_cast<std::uint64_t>(memory.frames) *
@@ -72,8 +74,15 @@ std::unique_ptr<tune::TunedVit> make_vit(const FitTask& task) {
   return std::make_unique<tune::TunedVit>(*task.tuned, options, task.seed, task.dataset.device);
 }
 
+bool exams_go_in_turn(const FitTask& task) {
+  const Objective objective(task.targets, task.split.train, task.options.objective);
+  return task.options.mixup == 0 && !objective.couples();
+}
+
 std::uint64_t predict_vit_step(const FitTask& task) {
-  return task.tuned == nullptr ? 0 : make_vit(task)->predicted_bytes(plan_tuning(task).frames);
+  if (task.tuned == nullptr) return 0;
+  const TuneMemory memory = plan_tuning(task);
+  return make_vit(task)->predicted_bytes(memory.frames, exams_go_in_turn(task) ? memory.exam : 0);
 }
 
 }  // namespace coldframe::temporal

@@ -14,6 +14,7 @@ struct TuneMemory {
   std::uint64_t ahead = 0;       // what reading ahead may take of them; 0: nothing bounds it
   std::uint64_t step = 0;        // for the ViT's own values in a step; 0: nothing bounds it
   std::int64_t frames = 0;       // of a step at most
+  std::int64_t exam = 0;         // of an exam at most
 };
 
 // From shapes and the budgets in task.options.tune alone, so that a fit that is resumed computes
@@ -23,6 +24,10 @@ TuneMemory plan_tuning(const FitTask& task);
 // The step's part of the budgets, beside `taken` bytes for the rest of the fit. SystemError when
 // nothing is left for it.
 std::uint64_t step_budget(const FitTask& task, std::uint64_t taken);
+
+// Exams of a step may go through the ViT one after another: neither a loss of all of them nor mixup
+// couples them.
+bool exams_go_in_turn(const FitTask& task);
 
 // The predicted peak of the ViT's step; 0 for a fit without one.
 std::uint64_t predict_vit_step(const FitTask& task);

@@ -64,10 +64,31 @@ TunedFeatures::UsedRows TunedFeatures::used_by(std::span<const BatchItem> items)
   return used;
 }
 
-void TunedFeatures::train(std::span<const BatchItem> items, std::uint64_t epoch,
-                          const std::function<void()>& body) {
+// The first item, and those behind it that fit beside it.
+std::size_t TunedFeatures::items_at_once(std::span<const BatchItem> items) {
+  const auto frames_of = [](const BatchItem& item) {
+    return static_cast<std::int64_t>(item.frames.features.size());
+  };
+  std::int64_t all = 0;
+  for (const BatchItem& item : items) all += frames_of(item);
+  std::int64_t left = vit_.rows_at_once(all) - frames_of(items[0]);
+  std::size_t count = 1;
+  while (count < items.size() && (left -= frames_of(items[count])) >= 0) ++count;
+  return count;
+}
+
+void TunedFeatures::train(std::span<const BatchItem> items, bool in_turn, std::uint64_t epoch,
+                          const Body& body) {
+  while (!items.empty()) {
+    const std::size_t count = in_turn ? items_at_once(items) : items.size();
+    step(items.first(count), epoch, body);
+    items = items.subspan(count);
+  }
+}
+
+void TunedFeatures::step(std::span<const BatchItem> items, std::uint64_t epoch, const Body& body) {
   const UsedRows used = used_by(items);
-  if (used.rows.empty()) return body();
+  if (used.rows.empty()) return body(items);
   const torch::Tensor& cut = cut_.window().features;
   vit_.step(
       selected(cut, used.rows), used.keys, Dropout(options_.dropout, options_.seed, epoch),
@@ -75,7 +96,7 @@ void TunedFeatures::train(std::span<const BatchItem> items, std::uint64_t epoch,
         const auto rows = torch::tensor(used.rows, torch::kInt64).to(features.device());
         torch::Tensor table = torch::zeros({cut.size(0), features.size(1)}, features.options());
         window_.features = table.index_copy_(0, rows, features.detach()).requires_grad_();
-        body();
+        body(items);
         const torch::Tensor gradient = window_.features.grad();
         window_.features.reset();
         return gradient.defined() ? selected(gradient, used.rows) : torch::zeros_like(features);

@@ -27,8 +27,8 @@ class TunedFeatures final : public FeatureSource {
   void plan(Groups groups, ViewOf view_of) override;
   void next() override;
   void evaluate() override;
-  void train(std::span<const BatchItem> items, std::uint64_t epoch,
-             const std::function<void()>& body) override;
+  void train(std::span<const BatchItem> items, bool in_turn, std::uint64_t epoch,
+             const Body& body) override;
 
  private:
   struct UsedRows {
@@ -36,6 +36,8 @@ class TunedFeatures final : public FeatureSource {
     std::vector<std::uint64_t> keys;  // of exam and frame
   };
   UsedRows used_by(std::span<const BatchItem> items) const;
+  std::size_t items_at_once(std::span<const BatchItem> items);
+  void step(std::span<const BatchItem> items, std::uint64_t epoch, const Body& body);
 
   FeatureStream cut_;
   tune::TunedVit& vit_;

@@ -163,6 +163,20 @@ Use use_of(const Way& way, const StepTask& task) {
   return chunks.use(std::min(way.kept, chunks.count()));
 }
 
+std::int64_t exams_at_once(StepTask task, std::int64_t frames, std::uint64_t budget,
+                           Strategy strategy) {
+  std::int64_t low = 1, high = sizes(task).front() / frames;
+  while (low < high) {
+    const std::int64_t middle = (low + high + 1) / 2;
+    task.frames = middle * frames;
+    if (use_of({strategy, task.frames, 1, 0}, task).peak <= budget)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
 std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t budget,
                                          std::optional<Strategy> strategy) {
   const std::uint64_t most = budget == 0 ? kAnyBudget : budget;

@@ -83,6 +83,12 @@ struct ConsideredWay {
   bool fits = false;
 };
 
+// Exams of so many frames may go through a step in turn, which takes no longer. This many go at
+// once: the most that fit where all their frames run once by a strategy that does not search, or
+// one.
+std::int64_t exams_at_once(StepTask task, std::int64_t frames, std::uint64_t budget,
+                           Strategy strategy = Strategy::kCheap);
+
 // A step takes this that goes this way, fixed bytes, features and head included.
 Use use_of(const Way& way, const StepTask& task);
 // The ways that are worth a thought, at least one, of one strategy or (nothing given) of kCheap
