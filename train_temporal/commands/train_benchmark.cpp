@@ -86,9 +86,10 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
   reset_device_memory_peak(experiment.device());
   Trainer trainer(task);
   result.at_once = trainer.micro_batches().training;
-  result.predicted_bytes = result.features_bytes +
-                           predict_memory(task, trainer.micro_batches()).total() +
-                           predict_vit_step(task);
+  const FitMemory memory = predict_memory(task, trainer.micro_batches());
+  result.predicted_bytes =
+      result.features_bytes +
+      (task.tuned != nullptr ? memory.fixed + predict_vit_step(task) : memory.total());
   time_epochs(trainer, result);
   // Predicts the test part, too: that may take more than the validation part.
   if (trainer.finish().history.empty()) throw DataError(kDivergedAtOnce);

@@ -75,6 +75,8 @@ po::options_description described(Options& options) {
   add("layers", po::value(&options.layers)->default_value(options.layers),
       "of the temporal model; 0: as many as train's --layers 0");
   add("bidirectional", po::bool_switch(&query.bidirectional), "the GRU or LSTM runs both ways");
+  add("coupled", po::bool_switch(&query.coupled),
+      "the loss is Cox's, or train has --mixup: exams of a step cannot go in turn");
   add("dropout", po::bool_switch(&query.dropout), "the trained blocks have dropout");
   add("8bit", po::bool_switch(&query.eight_bits),
       "the output of fc1 may be kept in 8 bits (train's --tune-8bit)");

@@ -66,13 +66,18 @@ void add_schedules(std::vector<Trial>& trials, MeasuredVit& vit, const tune::Chu
 // Whole steps in parts of what a chunk takes that keeps everything.
 void add_budgets(std::vector<Trial>& trials, MeasuredVit& vit, const tune::ChunkCost& cost,
                  const tune::ChainShape& shape, std::int64_t exams, std::int64_t frames) {
-  tune::StepTask task = tune::step_task(shape, exams * frames);
+  const tune::StepTask all = tune::step_task(shape, exams * frames);
+  const auto task_of = [&](std::int64_t some) {
+    tune::StepTask task = all;
+    task.frames = some * frames;
+    return task;
+  };
   const std::uint64_t whole = trials.front().predict(cost.chain).peak;
   for (const std::uint64_t share : kShares) {
     const std::uint64_t budget = whole / share;
-    task.frames = exams * frames;
-    const std::int64_t at_once = tune::exams_at_once(task, frames, budget);
-    task.frames = at_once * frames;
+    const std::int64_t at_once =
+        tune::exams_that_fit(exams, budget, tune::Strategy::kCheap, task_of);
+    const tune::StepTask task = task_of(at_once);
     const tune::ConsideredWay best = tune::consider_ways(task, budget).front();
     if (!best.fits) continue;
     const tune::ChunkCost& part = task.chunks->cost(task.frames);
@@ -99,6 +104,7 @@ Measured measure(const Query& asked, const Trained& trained, std::int64_t exams,
                  std::int64_t frames, std::int64_t rounds) {
   Query query = asked;
   query.cuda = false;
+  if (query.coupled) frames *= exams, exams = 1;
   count_cpu_memory();
   keep_freed_memory();
   const tune::ChainShape shape = shape_of(query, trained);

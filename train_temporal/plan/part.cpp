@@ -1,6 +1,5 @@
 #include "train_temporal/plan/part.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "common/text/text.h"
@@ -116,9 +115,10 @@ Row Part::row(const Way& way, const tune::Use& use, std::int64_t at_once) const 
 }
 
 std::vector<Row> Part::rows_within(std::uint64_t budget) const {
-  tune::StepTask all = task(query_.exams);
-  all.head = 0;  // that of fewer exams is smaller
-  const std::int64_t at_once = tune::exams_at_once(all, query_.frames, budget);
+  const auto task_of = [this](std::int64_t exams) { return task(exams); };
+  const std::int64_t at_once =
+      query_.coupled ? query_.exams
+                     : tune::exams_that_fit(query_.exams, budget, Strategy::kCheap, task_of);
   std::vector<Row> rows;
   for (const tune::ConsideredWay& each : tune::consider_ways(task(at_once), budget))
     if (each.fits) rows.push_back(row(each.way, each.use, at_once));

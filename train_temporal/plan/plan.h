@@ -26,6 +26,7 @@ struct Query {
   int threads = 1;
   bool dropout = false;
   bool eight_bits = false;       // graphs may keep what fc1 gives in 8 bits
+  bool coupled = false;          // by the loss or mixup: all exams of a step go together
   std::int64_t moments = 2;      // tensors that the optimizer keeps for each parameter
   std::string temporal = "gru";  // the temporal model's name
   std::int64_t hidden = 128, layers = 1, outputs = 1;  // of it
@@ -107,7 +108,7 @@ struct Change {
 };
 // The changes with which a part fits into so many bytes, under the names of train's options: first
 // another schedule, which computes the same, then what computes something else: half precision,
-// approximate gradients, and less that is trained.
+// approximate gradients, fewer exams in a step where nothing before fits, and less that is trained.
 std::vector<Change> changes(const Query& query, const Trained& trained, std::uint64_t memory);
 
 }  // namespace coldframe::plan

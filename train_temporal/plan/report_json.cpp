@@ -72,6 +72,7 @@ Json to_json(const Plan& plan) {
             {"frames", query.frames},
             {"half_precision", query.half},
             {"eight_bits", query.eight_bits},
+            {"coupled", query.coupled},
             {"device", query.cuda ? "cuda" : "cpu"}};
   json["ways"] = Json::array();
   const std::vector<MostExams> most = most_exams(query, plan.rows);

@@ -29,7 +29,7 @@ std::vector<Schedule> schedules(const tune::ChunkCost& cost) {
   for (const std::uint64_t share : kShares) {
     tune::Schedule best =
         tune::make_schedule(Strategy::kOptimal, cost.chain, cost.input, whole / share);
-    if (!best.empty()) found.push_back({concat("in 1/", share), std::move(best)});
+    if (!best.empty()) found.push_back({concat("optimal in 1/", share), std::move(best)});
   }
   return found;
 }

@@ -18,10 +18,10 @@ std::vector<Row> distinct_rows(const std::vector<Row>& rows) {
     const bool again = !distinct.empty() && distinct.back().trained == row.trained &&
                        distinct.back().bytes.total() == row.bytes.total() &&
                        distinct.back().work == row.work;
-    if (again)
-      distinct.back().schedule += " = " + row.schedule;
-    else
+    if (!again)
       distinct.push_back(row);
+    else if (distinct.back().schedule != row.schedule)
+      distinct.back().schedule += " = " + row.schedule;
   }
   return distinct;
 }
@@ -56,7 +56,7 @@ std::string mebibytes_text(std::uint64_t bytes) {
 std::string heading(const Query& query) {
   return concat(query.exams, " exams × ", query.frames, " frames of ", query.image_size, ", ",
                 query.half ? "half precision" : "fp32", query.eight_bits ? ", fc1 in 8 bits" : "",
-                ", ", query.cuda ? "CUDA" : "CPU");
+                query.coupled ? ", coupled" : "", ", ", query.cuda ? "CUDA" : "CPU");
 }
 
 std::string answer_sentence(const Plan& plan) {
@@ -183,7 +183,7 @@ std::string chunk_note(const Plan& plan) {
   if (std::ranges::any_of(plan.rows, [&](const Row& row) { return row.exams < plan.query.exams; }))
     notes.emplace_back(
         "N exams at a time: so many go forward and back through ViT and temporal model, then the "
-        "next; their gradients add up (not with --mixup or a Cox loss, which couple exams).");
+        "next; their gradients add up. A Cox loss and --mixup couple exams: see --coupled.");
   return join(notes, "\n");
 }
 

@@ -11,7 +11,9 @@ namespace coldframe::temporal {
 
 namespace {
 
+// Without a ViT's step, in which the temporal model is.
 std::uint64_t predicted_fit(const FitTask& task, std::uint64_t budget, std::uint64_t features) {
+  if (task.tuned != nullptr) return predict_memory(task, {1, 1}).fixed;
   MicroBatches micro_batches = first_micro_batches(task);
   if (budget > features) {
     const std::uint64_t fixed = predict_memory(task, micro_batches).fixed;

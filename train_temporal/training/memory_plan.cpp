@@ -83,7 +83,7 @@ std::uint64_t summary_tables(const FitTask& task) {
 
 }  // namespace
 
-FitMemory predict_memory(const FitTask& task, const MicroBatches& micro_batches) {
+FitMemory predict_model(const FitTask& task, const MicroBatches& micro_batches) {
   const StepValues values(task.config);
   const bool fused = is_fused(task);
   const double parameters = values.parameters();
@@ -101,6 +101,11 @@ FitMemory predict_memory(const FitTask& task, const MicroBatches& micro_batches)
     memory.evaluation = 0;
   }
   if (!task.config.architecture->by_steps) memory.fixed += summary_tables(task);
+  return memory;
+}
+
+FitMemory predict_memory(const FitTask& task, const MicroBatches& micro_batches) {
+  FitMemory memory = predict_model(task, micro_batches);
   if (task.tuned != nullptr) {
     const TuneMemory vit = plan_tuning(task);
     memory.fixed += vit.parameters + vit.rows;
@@ -111,7 +116,7 @@ FitMemory predict_memory(const FitTask& task, const MicroBatches& micro_batches)
 MicroBatches micro_batches_that_fit(const FitTask& task, MicroBatches micro_batches,
                                     std::uint64_t available) {
   const auto fits = [&] {
-    const FitMemory memory = predict_memory(task, micro_batches);
+    const FitMemory memory = predict_model(task, micro_batches);
     return double(memory.training + memory.evaluation) <= kErrs * double(available);
   };
   while (!fits() && (micro_batches.training > 1 || micro_batches.evaluation > 1)) {

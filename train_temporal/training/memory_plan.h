@@ -30,6 +30,8 @@ struct FitMemory {
   std::uint64_t total() const { return fixed + training + evaluation; }
 };
 
+// Of the temporal model alone.
+FitMemory predict_model(const FitTask& task, const MicroBatches& micro_batches);
 // The dataset's features are not counted. An overestimate is possible where few batches are drawn.
 FitMemory predict_memory(const FitTask& task, const MicroBatches& micro_batches);
 

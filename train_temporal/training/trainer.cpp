@@ -80,8 +80,8 @@ Trainer::Trainer(const FitTask& task)
       team_(std::make_unique<ThreadTeam>(task.threads, join_cpu_memory_share())),
       sampler_(task.config.order, task.options.train_frames, task.seed),
       objective_(task_.targets, task.split.train, task.options.objective),
-      in_turn_(exams_go_in_turn(task)),
-      micro_batches_(first_micro_batches(task)),
+      in_turn_(exams_go_in_turn(task.options, objective_)),
+      micro_batches_(vit_ ? plan_tuning(task).micro_batches : first_micro_batches(task)),
       best_parameters_(optimizer_.parameters().clone()) {
   early_stop_.patience = task.options.patience;
   model_->precision.type = task.options.precision;
@@ -90,9 +90,7 @@ Trainer::Trainer(const FitTask& task)
                                          *team_);
   }
   const auto left = device_memory_left(task.dataset.device);
-  if (!left) return;
-  const std::uint64_t vit = task.tuned != nullptr ? plan_tuning(task).step : 0;
-  micro_batches_ = micro_batches_that_fit(task_, micro_batches_, *left - std::min(*left, vit));
+  if (left && !vit_) micro_batches_ = micro_batches_that_fit(task_, micro_batches_, *left);
   if (micro_batches_.training < first_micro_batches(task).training) {
     log_info(concat("the memory budget is predicted to hold ",
                     plural(micro_batches_.training, "exam"), " of a step at a time"));
@@ -173,7 +171,7 @@ LossSum Trainer::gradients(const std::vector<BatchItem>& items, std::size_t epoc
       return try_gradients(items, epoch);
     } catch (const c10::OutOfMemoryError&) {
       if (fused_) fused_->release();
-      micro_batches_.training = std::min(micro_batches_.training, items.size());
+      micro_batches_.training = std::min({micro_batches_.training, items.size(), items_at_hand_});
       halve(micro_batches_.training, "training", task_);
     }
   }
@@ -189,8 +187,10 @@ LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, std::size_t 
     model_->precision.gradient_scale = loss_scale_.factor;
   }
   optimizer_.zero_gradients();
+  items_at_hand_ = items.size();
   LossSum sum = objective_.weights_of(items);
   source_->train(items, in_turn_, epoch, [&](std::span<const BatchItem> part) {
+    items_at_hand_ = part.size();
     if (objective_.couples())
       objective_.couple(
           training_outputs(*model_, dataset_, part, dropout, micro_batches_.training));

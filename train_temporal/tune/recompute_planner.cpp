@@ -12,6 +12,8 @@
 namespace coldframe::tune {
 namespace {
 
+constexpr const char* kLess = "--tune-blocks, --train-frames or --batch";
+
 // "cheap (2.1 GiB)": faster ones that do not fit, the smallest of each strategy.
 std::string rejected(const std::vector<ConsideredWay>& considered) {
   std::vector<std::string> words;
@@ -38,44 +40,41 @@ const Way& RecomputePlanner::choose(std::int64_t frames) {
     throw SystemError(concat("a step of ", plural(static_cast<std::size_t>(frames), "frame"),
                              " takes at least ", human_bytes(considered.front().use.peak),
                              " beside the weights, and the memory budget leaves ",
-                             human_bytes(budget()),
-                             "; raise --memory-budget, or lower --tune-blocks or --batch"));
+                             human_bytes(budget()), "; raise --memory-budget, or lower ", kLess));
   take(considered);
   return current_;
 }
 
 void RecomputePlanner::take(const std::vector<ConsideredWay>& considered) {
   const ConsideredWay& best = considered.front();
-  const bool is_first = chosen_.empty();
   current_ = chosen_[frames_] = best.way;
   schedules_.clear();
-  if (!is_first) return;
-  log_info_once(concat("a tuning step of ", plural(static_cast<std::size_t>(frames_), "frame"),
-                       " goes by ", to_string(best.way), ": ", human_bytes(best.use.peak),
+  if (!said_.insert(best.way.strategy).second) return;
+  log_info_once(concat("tuning goes by ", to_string(best.way), ": ", human_bytes(best.use.peak),
                        budget() > 0 ? concat(" of ", human_bytes(budget())) : "",
                        rejected(considered)));
 }
 
-std::int64_t RecomputePlanner::most_at_once(std::int64_t frames, std::int64_t exam) const {
+std::int64_t RecomputePlanner::most_at_once(std::int64_t frames) const {
   const Strategy strategy = strategy_.value_or(Strategy::kCheap);
   if (budget() == 0 || strategy == Strategy::kOptimal) return frames;
-  return exam * exams_at_once(task_(frames), exam, budget(), strategy);
+  return exams_that_fit(frames, budget(), strategy, task_);
 }
 
 std::int64_t RecomputePlanner::frames_at_once(std::int64_t frames) {
   if (frames > fit_ && !more_do_not_fit_) {
-    fit_ = most_at_once(frames, 1);
+    fit_ = most_at_once(frames);
     more_do_not_fit_ = fit_ < frames;
     if (more_do_not_fit_)
-      log_info_once(concat("exams of a tuning step go through the ViT in turn, at most ",
-                           plural(static_cast<std::size_t>(fit_), "frame"),
-                           " at a time or one exam: more do not fit"));
+      log_info_once(concat(
+          "exams of a tuning step go in turn: ", plural(static_cast<std::size_t>(fit_), "frame"),
+          " at a time fit, and a longer exam goes by itself"));
   }
   return std::min(frames, fit_);
 }
 
 std::uint64_t RecomputePlanner::predicted_bytes(std::int64_t frames, std::int64_t exam) const {
-  if (exam > 0) frames = most_at_once(frames, exam);
+  if (exam > 0) frames = std::min(std::max(most_at_once(frames), exam), frames);
   return consider_ways(task_(frames), budget(), strategy_).front().use.peak;
 }
 
@@ -91,11 +90,11 @@ void RecomputePlanner::shrink() {
   const auto considered = consider_ways(task, next, strategy_);
   const ConsideredWay& best = considered.front();
   if (best.use.peak >= used)
-    throw SystemError(
-        concat("there is not enough memory to tune by ", to_string(current_), ", which is ",
-               "predicted to take ", human_bytes(used), " beside the weights, and no way of ",
-               plural(static_cast<std::size_t>(frames_), "frame"),
-               " takes less; raise --memory-budget, or lower --tune-blocks or --batch"));
+    throw SystemError(concat("there is not enough memory to tune by ", to_string(current_),
+                             ", which is ", "predicted to take ", human_bytes(used),
+                             " beside the weights, and no way of ",
+                             plural(static_cast<std::size_t>(frames_), "frame"),
+                             " takes less; raise --memory-budget, or lower ", kLess));
   log_info(concat("out of memory: tuning goes on by ", to_string(best.way), " (",
                   human_bytes(best.use.peak), ")"));
   learnt_ = std::max(next, best.use.peak);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "train_temporal/tune/schedule/choose.h"
@@ -19,14 +20,14 @@ class RecomputePlanner {
   RecomputePlanner(Task task, std::uint64_t budget, std::optional<Strategy> strategy)
       : task_(std::move(task)), budget_(budget), strategy_(strategy) {}
 
-  // The fastest way of a step of so many frames; the first one is said. SystemError when none
-  // fits.
+  // The fastest way of so many frames; the first one of each strategy is said. SystemError when
+  // none fits.
   const Way& choose(std::int64_t frames);
   const Way& current() const { return current_; }
   // Of a step of so many frames, whose exams may go in turn: so many frames go at a time, or one
   // exam where it has more.
   std::int64_t frames_at_once(std::int64_t frames);
-  // `exam`: the frames of each exam, where they may go in turn; 0: all frames go together.
+  // `exam`: the frames of the longest, where exams may go in turn; 0: all frames go together.
   std::uint64_t predicted_bytes(std::int64_t frames, std::int64_t exam) const;
   // Memory ran out on the current way: another one that takes at most three quarters of it, for
   // this step and those after it. SystemError when there is none.
@@ -42,7 +43,7 @@ class RecomputePlanner {
 
  private:
   std::uint64_t budget() const { return learnt_ > 0 ? learnt_ : budget_; }
-  std::int64_t most_at_once(std::int64_t frames, std::int64_t exam) const;
+  std::int64_t most_at_once(std::int64_t frames) const;
   void forget_ways();
   void take(const std::vector<ConsideredWay>& considered);
 
@@ -53,6 +54,7 @@ class RecomputePlanner {
   std::int64_t fit_ = 0;          // at once within the budget, as is known so far
   bool more_do_not_fit_ = false;  // than these
   Way current_;
+  std::set<Strategy> said_;
   std::map<std::int64_t, Way> chosen_;                                  // by the step's frames
   std::map<std::pair<std::int64_t, std::size_t>, Schedule> schedules_;  // of the current way
 };

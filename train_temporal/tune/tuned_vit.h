@@ -24,12 +24,13 @@ struct TuneOptions {
   // arXiv:2106.09685), scaled by lora_alpha / lora_rank.
   std::int64_t lora_rank = 0;
   double lora_alpha = 16;
-  std::uint64_t budget = 0;            // bytes that step() and features() may take; 0: any
-  std::optional<Strategy> strategy{};  // empty: chosen, the fastest that fits
-  std::int64_t chunk = 0;              // frames at a time at most; 0: chosen
-  bool eight_bits = false;             // graphs may keep what fc1 gives in 8 bits
-  double drop_path = 0;                // of the last block, see Chain
-  bool dropout = false;                // step() is given one, which takes some memory
+  std::uint64_t budget = 0;  // bytes that step(), its head too, and features() may take; 0: any
+  std::uint64_t head_frame = 0, head = 0;  // bytes that the head takes for a frame, and at most
+  std::optional<Strategy> strategy{};      // empty: chosen, the fastest that fits
+  std::int64_t chunk = 0;                  // frames at a time at most; 0: chosen
+  bool eight_bits = false;                 // graphs may keep what fc1 gives in 8 bits
+  double drop_path = 0;                    // of the last block, see Chain
+  bool dropout = false;                    // step() is given one, which takes some memory
   torch::ScalarType precision = torch::kFloat32;  // or bfloat16, float16: autocast
 };
 
@@ -62,8 +63,8 @@ class TunedVit {
   // computed again for want of memory but what is pointwise, and gradients add up to the same.
   std::int64_t rows_at_once(std::int64_t rows);
 
-  // The predicted peak of step() above weights, gradients and rows, in bytes, `head` left out;
-  // where exams go in turn, with `exam` rows in each.
+  // The predicted peak of step() above weights, gradients and rows, in bytes; where exams go in
+  // turn, with `exam` rows in the longest.
   std::uint64_t predicted_bytes(std::int64_t rows, std::int64_t exam = 0) const;
   // Running out of memory has taught this: the budget that goes before TuneOptions' own, 0 for
   // none. Sums depend on how many frames go at a time, so a checkpoint keeps it.

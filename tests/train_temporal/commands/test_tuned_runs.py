@@ -212,22 +212,69 @@ def test_killed_and_resumed_equals_uninterrupted(cache, weights, tmp_path):
     equals_uninterrupted(cache, weights, tmp_path, [])
 
 
+def part_of_a_step(done, part):
+    """The --memory-budget that leaves a tuning step this part of what it took in a run within 60 MiB."""
+    step, there = map(float, re.search(r"goes by cheap.*: ([0-9.]+) MiB of ([0-9.]+) MiB", done.stderr).groups())
+    return ["--memory-budget", f"{60 - there + part * step}MiB"]
+
+
 def test_killed_and_resumed_in_8_bits_equals_uninterrupted(cache, weights, tmp_path):
     """Within 95 % of what a step takes with nothing computed again, a block is rounded, where exams go together."""
     more = [*tuned(weights), "--mixup", 0.3, "--tune-dropout", 0.1]
     one = train(cache, tmp_path / "one", *more, "--epochs", 1, "--memory-budget", "60MiB", "--threads", 2)
-    step, there = map(float, re.search(r"goes by cheap.*: ([0-9.]+) MiB of ([0-9.]+) MiB", one.stderr).groups())
-    said = equals_uninterrupted(cache, weights, tmp_path, ["--mixup", 0.3, "--tune-8bit", "--memory-budget",
-                                                           f"{60 - there + 0.95 * step}MiB"])
+    said = equals_uninterrupted(cache, weights, tmp_path, ["--mixup", 0.3, "--tune-8bit", *part_of_a_step(one, 0.95)])
     assert "some blocks keep the output of fc1 in 8 bits" in said and "in turn" not in said
 
 
 def test_killed_and_resumed_with_exams_in_turn_equals_uninterrupted(cache, weights, tmp_path):
     one = train(cache, tmp_path / "one", *tuned(weights), "--epochs", 1, "--tune-dropout", 0.1, "--memory-budget", "60MiB",
                 "--threads", 2)
-    step, there = map(float, re.search(r"goes by cheap.*: ([0-9.]+) MiB of ([0-9.]+) MiB", one.stderr).groups())
-    said = equals_uninterrupted(cache, weights, tmp_path, ["--memory-budget", f"{60 - there + 0.8 * step}MiB"])
-    assert "exams of a tuning step go through the ViT in turn" in said
+    assert "exams of a tuning step go in turn" in equals_uninterrupted(cache, weights, tmp_path, part_of_a_step(one, 0.8))
+
+
+@pytest.fixture(scope="module")
+def uneven(exams, weights, tmp_path_factory):
+    """Exams of one frame and of two, a target of frames, one of times to an event, and a rare class."""
+    manifest = pd.read_csv(exams)
+    manifest = manifest[(manifest["exam"].str[5:].astype(int) % 3 > 0) | manifest["path"].str.endswith("-0.png")]
+    number = manifest["exam"].str[5:].astype(int)
+    manifest["bright"] = manifest["label"] * manifest["path"].str.contains("-1").astype(int)
+    manifest["years"], manifest["died"] = 1 + number % 7, number % 2
+    manifest["rare"] = (number % 5 == 0).astype(int)
+    manifest.to_csv(exams.parent / "uneven.csv", index=False)
+    return cut_cache(exams.parent / "uneven.csv", weights, tmp_path_factory.mktemp("uneven") / "made.cache", CUT,
+                     "--frame-columns", "bright")
+
+
+@pytest.mark.parametrize("target, more", [
+    ("label", []), ("rare", ["--class-weights", "--label-smoothing", 0.1]), ("rare", ["--sampler", "balanced"]),
+    ("label,coin", []), ("bright", []), ("label", ["--micro-batch", 3, "--train-frames", 1, "--tune-drop-path", 0.2])])
+def test_exams_in_turn_change_roundings_only(uneven, weights, tmp_path, target, more):
+    def run(name, *memory):
+        command = words(uneven, tmp_path / name, *tuned(weights), "--tune-dropout", 0.1, *more, *memory)
+        command[command.index("--target") + 1] = target
+        return succeed(*command)
+
+    done = run("together", "--memory-budget", "60MiB")
+    assert "in turn" not in done.stderr
+    assert "exams of a tuning step go in turn" in run("in turn", *part_of_a_step(done, 0.8)).stderr
+    first, second = (pd.read_csv(tmp_path / name / "metrics.csv")[["train_loss", "validation_loss"]].to_numpy()
+                     for name in ("together", "in turn"))
+    assert second == pytest.approx(first, abs=2e-5)
+
+
+@pytest.mark.parametrize("target, more", [("years:died", []), ("label", ["--mixup", 0.3])])
+def test_exams_that_are_coupled_go_together(uneven, weights, tmp_path, target, more):
+    def run(name, memory):
+        command = words(uneven, tmp_path / name, *tuned(weights), *more, *memory)
+        command[command.index("--target") + 1] = target
+        return succeed(*command)
+
+    roomy = run("roomy", ["--memory-budget", "60MiB"])
+    tight = run("tight", part_of_a_step(roomy, 0.8))
+    assert "goes by optimal" in tight.stderr and "in turn" not in tight.stderr
+    first, second = (pd.read_csv(tmp_path / name / "metrics.csv")["train_loss"].to_numpy() for name in ("roomy", "tight"))
+    assert second == pytest.approx(first, abs=2e-5)
 
 
 def equals_uninterrupted(cache, weights, tmp_path, memory):

@@ -166,6 +166,31 @@ def test_changes_name_options_of_train():
         assert f"{option} " in options
 
 
+def test_fewer_exams_are_a_change_where_their_rows_alone_are_too_many():
+    words = ["vit_small_patch16_224", "--exams", 256, "--frames", 100, "--tune-blocks", 1, "--device", "cpu",
+             "--memory", "1500MiB"]
+    answer = plan(*words)["answer"]
+    assert not answer["fits"]
+    assert any(re.match("--batch [0-9]+: steps of fewer exams", change["change"]) for change in answer["changes"])
+
+
+def test_coupled_exams_go_together():
+    report = plan("vit_small_patch16_224", "--memory", "8GiB", "--coupled")
+    assert all(way["exams_at_once"] == 16 for way in report["ways"])
+    fastest = report["answer"]["fastest"]
+    assert fastest["schedule"].startswith("optimal")
+    in_turn = plan("vit_small_patch16_224", "--memory", "8GiB")["answer"]["fastest"]
+    assert in_turn["exams_at_once"] < 16 and in_turn["operations"] < fastest["operations"]
+
+
+# A head that takes more than the ViT.
+def test_exams_go_in_turn_for_the_temporal_model_too():
+    words = [TINY, "--image-size", 64, "--frames", 200, "--temporal", "transformer", "--layers", 12, "--hidden", 512,
+             "--tune-blocks", 1, "--device", "cpu", "--memory", "900MiB"]
+    answer = plan(*words)["answer"]
+    assert answer["fits"] and answer["fastest"]["schedule"].startswith("cheap, ")
+
+
 def test_8_bits_take_less_time_within_a_budget():
     one_exam = ["plan", "vit_small_patch16_224", "--exams", 1, "--frames", 320]
     words = [*one_exam, "--memory", "8GiB"]

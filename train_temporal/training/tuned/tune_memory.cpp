@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint64_t kCopies = 6;        // parameters, gradients, moments, decay, the best
 constexpr std::uint64_t kStreamGroups = 4;  // of a FeatureStream that reads ahead
 constexpr std::uint64_t kMostForRows = 4;   // the part of a budget that reading ahead may take
+constexpr std::uint64_t kMostForModel = 4;  // the part of a step's that the temporal model may take
 
 std::uint64_t trained_values(const FitTask& task) {
   return static_cast<std::uint64_t>(tune::trained_values(*task.tuned, task.options.tune.vit));
@@ -59,10 +60,12 @@ TuneMemory plan_tuning(const FitTask& task) {
   const bool reads_ahead = budget == 0 || kStreamGroups * group <= memory.ahead;
   const bool chooses_frames = task.options.train_frames > 0 || task.options.mixup > 0;
   memory.rows = group * ((reads_ahead ? kStreamGroups : 1) + (chooses_frames ? 1 : 0));
-  FitTask model = task;
-  model.tuned = nullptr;
-  memory.step = step_budget(task, memory.parameters + memory.rows +
-                                      predict_memory(model, first_micro_batches(model)).total());
+  memory.micro_batches = first_micro_batches(task);
+  memory.step = step_budget(
+      task, memory.parameters + memory.rows + predict_model(task, memory.micro_batches).fixed);
+  if (memory.step > 0)
+    memory.micro_batches =
+        micro_batches_that_fit(task, memory.micro_batches, memory.step / kMostForModel);
   return memory;
 }
 
@@ -70,19 +73,24 @@ std::unique_ptr<tune::TunedVit> make_vit(const FitTask& task) {
   tune::TuneOptions options = task.options.tune.vit;
   options.precision = task.options.precision;
   options.dropout = task.options.tune.dropout > 0;
-  options.budget = plan_tuning(task).step;
+  const TuneMemory memory = plan_tuning(task);
+  options.budget = memory.step;
+  options.head = predict_model(task, memory.micro_batches).training;
+  options.head_frame =
+      predict_model(task, {1, 1}).training / std::max<std::uint64_t>(memory.exam, 1) + 1;
   return std::make_unique<tune::TunedVit>(*task.tuned, options, task.seed, task.dataset.device);
 }
 
-bool exams_go_in_turn(const FitTask& task) {
-  const Objective objective(task.targets, task.split.train, task.options.objective);
-  return task.options.mixup == 0 && !objective.couples();
+bool exams_go_in_turn(const FitOptions& options, const Objective& objective) {
+  return options.mixup == 0 && !objective.couples();
 }
 
 std::uint64_t predict_vit_step(const FitTask& task) {
   if (task.tuned == nullptr) return 0;
   const TuneMemory memory = plan_tuning(task);
-  return make_vit(task)->predicted_bytes(memory.frames, exams_go_in_turn(task) ? memory.exam : 0);
+  const Objective objective(task.targets, task.split.train, task.options.objective);
+  const bool in_turn = exams_go_in_turn(task.options, objective);
+  return make_vit(task)->predicted_bytes(memory.frames, in_turn ? memory.exam : 0);
 }
 
 }  // namespace coldframe::temporal

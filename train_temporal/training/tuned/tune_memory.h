@@ -12,7 +12,8 @@ struct TuneMemory {
   std::uint64_t parameters = 0;  // trained ones, as often as the optimizer holds them
   std::uint64_t rows = 0;        // of the cut: the groups of exams that are at hand or read ahead
   std::uint64_t ahead = 0;       // what reading ahead may take of them; 0: nothing bounds it
-  std::uint64_t step = 0;        // for the ViT's own values in a step; 0: nothing bounds it
+  std::uint64_t step = 0;        // for ViT and temporal model in a step; 0: nothing bounds it
+  MicroBatches micro_batches;    // of the temporal model
   std::int64_t frames = 0;       // of a step at most
   std::int64_t exam = 0;         // of an exam at most
 };
@@ -21,15 +22,15 @@ struct TuneMemory {
 // in the same way. SystemError when nothing is left for the step.
 TuneMemory plan_tuning(const FitTask& task);
 
-// The step's part of the budgets, beside `taken` bytes for the rest of the fit. SystemError when
-// nothing is left for it.
+// ViT's and temporal model's part of the budgets, beside `taken` bytes for the rest of the fit.
+// SystemError when nothing is left for it.
 std::uint64_t step_budget(const FitTask& task, std::uint64_t taken);
 
 // Exams of a step may go through the ViT one after another: neither a loss of all of them nor mixup
 // couples them.
-bool exams_go_in_turn(const FitTask& task);
+bool exams_go_in_turn(const FitOptions& options, const Objective& objective);
 
-// The predicted peak of the ViT's step; 0 for a fit without one.
+// The predicted peak of ViT and temporal model in a step; 0 for a fit without a ViT.
 std::uint64_t predict_vit_step(const FitTask& task);
 // A fit's ViT, with that plan.
 std::unique_ptr<tune::TunedVit> make_vit(const FitTask& task);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "common/torch/to_device.h"
 
@@ -64,17 +65,18 @@ TunedFeatures::UsedRows TunedFeatures::used_by(std::span<const BatchItem> items)
   return used;
 }
 
-// The first item, and those behind it that fit beside it.
+// The first item, and those behind it that fit beside it. A balanced batch may have an exam twice,
+// whose frames are there once.
 std::size_t TunedFeatures::items_at_once(std::span<const BatchItem> items) {
-  const auto frames_of = [](const BatchItem& item) {
-    return static_cast<std::int64_t>(item.frames.features.size());
-  };
-  std::int64_t all = 0;
-  for (const BatchItem& item : items) all += frames_of(item);
-  std::int64_t left = vit_.rows_at_once(all) - frames_of(items[0]);
-  std::size_t count = 1;
-  while (count < items.size() && (left -= frames_of(items[count])) >= 0) ++count;
-  return count;
+  std::set<std::size_t> exams;
+  std::vector<std::int64_t> frames;  // up to each item
+  for (const BatchItem& item : items) {
+    const bool is_new = exams.insert(item.exam).second;
+    const auto own = is_new ? static_cast<std::int64_t>(item.frames.features.size()) : 0;
+    frames.push_back((frames.empty() ? 0 : frames.back()) + own);
+  }
+  const auto end = std::ranges::upper_bound(frames, vit_.rows_at_once(frames.back()));
+  return std::max<std::size_t>(static_cast<std::size_t>(end - frames.begin()), 1);
 }
 
 void TunedFeatures::train(std::span<const BatchItem> items, bool in_turn, std::uint64_t epoch,

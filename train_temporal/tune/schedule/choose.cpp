@@ -163,13 +163,17 @@ Use use_of(const Way& way, const StepTask& task) {
   return chunks.use(std::min(way.kept, chunks.count()));
 }
 
-std::int64_t exams_at_once(StepTask task, std::int64_t frames, std::uint64_t budget,
-                           Strategy strategy) {
-  std::int64_t low = 1, high = sizes(task).front() / frames;
+std::int64_t exams_that_fit(std::int64_t exams, std::uint64_t budget, Strategy strategy,
+                            const std::function<StepTask(std::int64_t exams)>& task_of) {
+  const auto fits = [&](std::int64_t some) {
+    const StepTask task = task_of(some);
+    return sizes(task).front() == task.frames &&
+           use_of({strategy, task.frames, 1, 0}, task).peak <= budget;
+  };
+  std::int64_t low = 1, high = exams;
   while (low < high) {
     const std::int64_t middle = (low + high + 1) / 2;
-    task.frames = middle * frames;
-    if (use_of({strategy, task.frames, 1, 0}, task).peak <= budget)
+    if (fits(middle))
       low = middle;
     else
       high = middle - 1;

@@ -83,11 +83,10 @@ struct ConsideredWay {
   bool fits = false;
 };
 
-// Exams of so many frames may go through a step in turn, which takes no longer. This many go at
-// once: the most that fit where all their frames run once by a strategy that does not search, or
-// one.
-std::int64_t exams_at_once(StepTask task, std::int64_t frames, std::uint64_t budget,
-                           Strategy strategy = Strategy::kCheap);
+// The exams of a step may go in turn, which takes no longer. So many go at once, of `exams`: the
+// most that fit where all their frames run once by a strategy that does not search, or one.
+std::int64_t exams_that_fit(std::int64_t exams, std::uint64_t budget, Strategy strategy,
+                            const std::function<StepTask(std::int64_t exams)>& task_of);
 
 // A step takes this that goes this way, fixed bytes, features and head included.
 Use use_of(const Way& way, const StepTask& task);

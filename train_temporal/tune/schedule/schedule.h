@@ -17,7 +17,7 @@ namespace coldframe::tune {
 enum class Keep {
   kWhole,   // all that operators save
   kCheap,   // what is pointwise is computed again: norms, activations, casts, half-precision sums
-  kSlim,    // so are the products that give more than three times the values that they take: fc1
+  kSlim,    // so are products that give over three times what they take: fc1, LoRA's second matrix
   kLean,    // so are those that give at least as many: qkv, proj, fc1
   kRounded  // as kCheap, with what fc1 gives in 8 bits (recompute/eight_bits.h): gradients are
             // approximate, so only where that is allowed
