@@ -70,3 +70,12 @@ def words(cache, out, *more):
 
 def train(cache, out, *more):
     return succeed(*words(cache, out, *more))
+
+
+def tuned(weights, *more):
+    return ["--tune", weights, "--tune-lr", 1e-4, *more]
+
+
+def content(run):
+    files = [path for path in run.rglob("*") if path.suffix in (".safetensors", ".csv")]
+    return {str(path.relative_to(run)): path.read_bytes() for path in files}

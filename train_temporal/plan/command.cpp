@@ -215,8 +215,8 @@ Answer answer_of(const Query& query, const Trained& trained, std::uint64_t memor
 const CommandHelp kHelp = {
     "coldframe plan MODEL [options]",
     "Says what every way of training a ViT with a temporal model would take: on cached features, "
-    "the last\nblocks, LoRA, or end to end, with everything kept, kept cheaply, or in part "
-    "computed again, and in chunks of frames.",
+    "the last\nblocks, LoRA, or end to end, with everything kept, kept cheaply, exam by exam, or "
+    "in part computed again.",
     "coldframe plan vit_small_patch16_224 --exams 16 --frames 20 --memory 24GiB --html plan.html"};
 
 }  // namespace

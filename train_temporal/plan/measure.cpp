@@ -64,6 +64,7 @@ void add_schedules(std::vector<Trial>& trials, MeasuredVit& vit, const tune::Chu
 }
 
 // Whole steps in parts of what a chunk takes that keeps everything.
+// `exams` may go in turn.
 void add_budgets(std::vector<Trial>& trials, MeasuredVit& vit, const tune::ChunkCost& cost,
                  const tune::ChainShape& shape, std::int64_t exams, std::int64_t frames) {
   const tune::StepTask all = tune::step_task(shape, exams * frames);
@@ -104,7 +105,6 @@ Measured measure(const Query& asked, const Trained& trained, std::int64_t exams,
                  std::int64_t frames, std::int64_t rounds) {
   Query query = asked;
   query.cuda = false;
-  if (query.coupled) frames *= exams, exams = 1;
   count_cpu_memory();
   keep_freed_memory();
   const tune::ChainShape shape = shape_of(query, trained);
@@ -112,7 +112,10 @@ Measured measure(const Query& asked, const Trained& trained, std::int64_t exams,
   MeasuredVit vit(shape, torch::kCPU);
   std::vector<Trial> trials;
   add_schedules(trials, vit, cost, exams * frames);
-  add_budgets(trials, vit, cost, shape, exams, frames);
+  if (query.coupled)
+    add_budgets(trials, vit, cost, shape, 1, exams * frames);
+  else
+    add_budgets(trials, vit, cost, shape, exams, frames);
   // Each layer, the largest pass and the largest step run once untimed: the system hands out the
   // pages that all later ones use again.
   vit.steps(exams * frames);

@@ -115,7 +115,8 @@ class MeasuredVit::Parts {
     const torch::Tensor rows = stored_rows(exams * frames);
     const Meter meter(device_);
     for (std::int64_t from = 0, to = 0; from < exams; from = to) {
-      const std::int64_t at_once = tuned.rows_at_once((exams - from) * frames) / frames;
+      const std::int64_t left = exams - from;
+      const std::int64_t at_once = left > 1 ? tuned.rows_at_once(left * frames) / frames : 1;
       to = from + std::max(at_once, std::int64_t{1});
       const std::vector<std::uint64_t> keys(static_cast<std::size_t>((to - from) * frames));
       tuned.step(rows.slice(0, from * frames, to * frames), keys, {},

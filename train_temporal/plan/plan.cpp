@@ -147,7 +147,7 @@ std::vector<Row> plan_rows(const Query& query) {
     const std::int64_t least = query.coupled ? query.exams : 1;
     if (least < query.exams)
       rows.push_back(part.row({Strategy::kCheap, query.frames, 1, 0}, least));
-    if (frames > 1) rows.push_back(part.row({Strategy::kCheap, 1, 0, 0}, least));
+    if (least * query.frames > 1) rows.push_back(part.row({Strategy::kCheap, 1, 0, 0}, least));
   }
   return rows;
 }
@@ -198,11 +198,12 @@ std::vector<Change> changes(const Query& query, const Trained& trained, std::uin
         found.back().row.work >= exact)
       found.pop_back();
   }
-  for (std::int64_t exams = query.exams / 2; exams >= 1 && found.empty(); exams /= 2) {
+  for (std::int64_t exams = query.exams / 2; !fits && exams >= 1; exams /= 2) {
     Query fewer = query;
     fewer.exams = exams;
-    if (add(concat("--batch ", exams, ": steps of fewer exams"), fewer, trained))
-      found.back().row.work *= double(query.exams) / double(exams);  // more steps in an epoch
+    if (!add(concat("--batch ", exams, ": steps of fewer exams"), fewer, trained)) continue;
+    found.back().row.work *= double(query.exams) / double(exams);  // more steps in an epoch
+    break;
   }
   std::vector<Trained> parts = trained_parts(query);
   std::ranges::reverse(parts);

@@ -80,8 +80,8 @@ struct Row {
 void check_countable(const Query& query);
 
 // Every way: the cached one, the last blocks, LoRA, and end to end; each with everything kept, by
-// what train takes where memory is no matter, in these parts of the memory of the first, and in
-// chunks of frames.
+// what train takes where memory is no matter, in these parts of the memory of the first, exam by
+// exam, and frame by frame.
 inline constexpr std::uint64_t kShares[] = {2, 3, 5, 10};
 std::vector<Row> plan_rows(const Query& query);
 std::vector<Trained> trained_parts(const Query& query);
@@ -108,7 +108,7 @@ struct Change {
 };
 // The changes with which a part fits into so many bytes, under the names of train's options: first
 // another schedule, which computes the same, then what computes something else: half precision,
-// approximate gradients, fewer exams in a step where nothing before fits, and less that is trained.
+// approximate gradients, fewer exams in a step where no schedule fits, and less that is trained.
 std::vector<Change> changes(const Query& query, const Trained& trained, std::uint64_t memory);
 
 }  // namespace coldframe::plan

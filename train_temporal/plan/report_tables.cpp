@@ -93,20 +93,26 @@ TextRows change_table(const Plan& plan) {
 }
 
 TextRows overview_table(const Plan& plan) {
-  TextRows table{{"trained", "none", "time", "cheap", "time", "exam by exam", "time",
-                  "least memory", "time", "by the schedule"}};
+  const bool in_turn = plan.query.exams > 1 && !plan.query.coupled;
+  const tune::Way exam{tune::Strategy::kCheap, plan.query.frames, 1};
+  TextRows table{{"trained", "none", "time", "cheap", "time"}};
+  if (in_turn) table[0].insert(table[0].end(), {"exam by exam", "time"});
+  table[0].insert(table[0].end(), {"least memory", "time", "by the schedule"});
   for (const Trained& trained : trained_parts(plan.query)) {
     std::vector<Row> rows;
     std::ranges::copy_if(plan.rows, std::back_inserter(rows),
                          [&](const Row& row) { return row.trained == trained; });
     const Row& least = *std::ranges::min_element(
         rows, {}, [](const Row& row) { return std::pair(row.bytes.total(), row.work); });
-    const Row &plain = rows.front(), &cheap = rows[std::min<std::size_t>(1, rows.size() - 1)];
-    const auto exam = std::ranges::find_if(rows, [&](const Row& row) {
-      return row.exams == 1 && row.way == tune::Way{tune::Strategy::kCheap, plan.query.frames, 1};
-    });
+    std::vector<const Row*> told{&rows.front(), &rows[std::min<std::size_t>(1, rows.size() - 1)]};
+    if (in_turn) {
+      const auto alone = std::ranges::find_if(
+          rows, [&](const Row& row) { return row.exams == 1 && row.way == exam; });
+      told.push_back(alone == rows.end() ? &rows.front() : &*alone);
+    }
+    told.push_back(&least);
     table.push_back({name_of(trained, plan.query)});
-    for (const Row* row : {&plain, &cheap, exam == rows.end() ? &cheap : &*exam, &least})
+    for (const Row* row : told)
       table.back().insert(table.back().end(),
                           {human_bytes(row->bytes.total()), relative_time(plan, *row)});
     table.back().push_back(least.schedule);
@@ -120,8 +126,8 @@ TextRows share_table(const Plan& plan) {
   for (const Row& row : plan.rows) {
     if (row.trained != Trained{plan.query.architecture.depth, 0}) continue;
     if (!none) none = &row;
-    const bool at_once = row.way.chunk == plan.query.all_frames();
-    if (row.share == 0 && !at_once) continue;
+    const bool in_one_chunk = row.way.chunk == plan.query.all_frames();
+    if (row.share == 0 && !in_one_chunk) continue;
     const auto bytes = [](const Row& of) {
       return std::max(of.bytes.activations, of.bytes.temporal);
     };

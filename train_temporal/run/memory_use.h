@@ -15,8 +15,8 @@ struct MemoryUse {
 };
 MemoryUse memory_use(const std::vector<FinishedFit>& fits, const Experiment& experiment);
 
-// Features and the fits that run side by side on a device, by predict_memory(); under a budget
-// after the cuts that it forces.
+// Features and the fits that run side by side on a device, by predict_memory() and
+// predict_vit_step(); under a budget after the cuts that it forces.
 std::uint64_t predicted_peak(const Experiment& experiment);
 
 // Features and one fit with one exam at a time: less does not do.

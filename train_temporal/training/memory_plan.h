@@ -7,12 +7,13 @@
 // On CUDA cuBLAS's workspaces are once, too (cuda_training_workspaces()); there cuDNN's reserve and
 // workspace, tensors of _cudnn_rnn (ATen/native/cudnn/RNN.cpp), stand for the activations of
 // recurrent layers, and whether they are as large is not measured.
-// Parameters and rows of a tuned fit (plan_tuning()) are once, too; its ViT's step is not counted.
+// Parameters and rows of a tuned fit (plan_tuning()) are once, too. Its ViT's step is not counted,
+// and the temporal model is within that.
 // Frames of b exams are b times their mean number and three standard deviations more.
 //
 // No step is measured instead, since some who ask cannot take one: `coldframe plan` asks for sizes
-// that no machine at hand may hold, and a tuned fit's ViT gets what the temporal model leaves of a
-// budget, which must be the same when the fit is resumed. Where a prediction is too low, running
+// that no machine at hand may hold, and a tuned fit's ViT shares a budget with the temporal model,
+// which must go the same way when the fit is resumed. Where a prediction is too low, running
 // out of memory cuts the micro-batch.
 #pragma once
 
@@ -32,6 +33,9 @@ struct FitMemory {
 
 // Of the temporal model alone.
 FitMemory predict_model(const FitTask& task, const MicroBatches& micro_batches);
+// What autograd keeps of it in training for exams of so many frames in all.
+std::uint64_t predict_head(const FitTask& task, const MicroBatches& micro_batches,
+                           std::int64_t frames);
 // The dataset's features are not counted. An overestimate is possible where few batches are drawn.
 FitMemory predict_memory(const FitTask& task, const MicroBatches& micro_batches);
 

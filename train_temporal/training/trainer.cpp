@@ -90,7 +90,8 @@ Trainer::Trainer(const FitTask& task)
                                          *team_);
   }
   const auto left = device_memory_left(task.dataset.device);
-  if (left && !vit_) micro_batches_ = micro_batches_that_fit(task_, micro_batches_, *left);
+  if (!left || vit_) return;
+  micro_batches_ = micro_batches_that_fit(task_, micro_batches_, *left);
   if (micro_batches_.training < first_micro_batches(task).training) {
     log_info(concat("the memory budget is predicted to hold ",
                     plural(micro_batches_.training, "exam"), " of a step at a time"));
@@ -164,20 +165,24 @@ void Trainer::update_parameters(double learning_rate) {
   if (usable) optimizer_.step(learning_rate, *team_);
 }
 
-// The sums over a batch are the same in micro-batches of any size, but for rounding.
+// The sums over a batch are the same in micro-batches of any size and with exams in turn, but for
+// rounding.
 LossSum Trainer::gradients(const std::vector<BatchItem>& items, std::size_t epoch) {
   for (;;) {
+    const std::uint64_t learnt = vit_ ? vit_->learnt_budget() : 0;
     try {
       return try_gradients(items, epoch);
     } catch (const c10::OutOfMemoryError&) {
       if (fused_) fused_->release();
-      micro_batches_.training = std::min({micro_batches_.training, items.size(), items_at_hand_});
+      if (vit_ && vit_->learnt_budget() != learnt) continue;  // it has found a smaller way
+      micro_batches_.training = std::min(micro_batches_.training, items_at_hand_);
       halve(micro_batches_.training, "training", task_);
     }
   }
 }
 
 LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, std::size_t epoch) {
+  items_at_hand_ = items.size();
   const Dropout dropout(task_.config.dropout, task_.seed, epoch, task_.options.noise,
                         task_.config.clean_inputs());
   if (fused_ && objective_.couples())
@@ -187,7 +192,6 @@ LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, std::size_t 
     model_->precision.gradient_scale = loss_scale_.factor;
   }
   optimizer_.zero_gradients();
-  items_at_hand_ = items.size();
   LossSum sum = objective_.weights_of(items);
   source_->train(items, in_turn_, epoch, [&](std::span<const BatchItem> part) {
     items_at_hand_ = part.size();

@@ -174,8 +174,8 @@ class Trainer {
   std::unique_ptr<FusedStep> fused_;  // null where autograd does the work
   FrameSampler sampler_;
   Objective objective_;
-  bool in_turn_;                   // exams of a step may go
-  std::size_t items_at_hand_ = 0;  // go through the model, of a step's
+  bool in_turn_;                   // the exams of a step may go through a tuned ViT in turn
+  std::size_t items_at_hand_ = 0;  // so many of a step's go through the model at once
   EarlyStop early_stop_;
   bool diverged_ = false;
   std::vector<EpochLosses> history_;

@@ -12,7 +12,7 @@
 namespace coldframe::tune {
 namespace {
 
-constexpr const char* kLess = "--tune-blocks, --train-frames or --batch";
+constexpr const char* kLess = "--tune-blocks, --train-frames, --hidden or --batch";
 
 // "cheap (2.1 GiB)": faster ones that do not fit, the smallest of each strategy.
 std::string rejected(const std::vector<ConsideredWay>& considered) {
@@ -55,6 +55,7 @@ void RecomputePlanner::take(const std::vector<ConsideredWay>& considered) {
                        rejected(considered)));
 }
 
+// Where the only strategy is one that searches, no other way is asked for.
 std::int64_t RecomputePlanner::most_at_once(std::int64_t frames) const {
   const Strategy strategy = strategy_.value_or(Strategy::kCheap);
   if (budget() == 0 || strategy == Strategy::kOptimal) return frames;
@@ -66,16 +67,19 @@ std::int64_t RecomputePlanner::frames_at_once(std::int64_t frames) {
     fit_ = most_at_once(frames);
     more_do_not_fit_ = fit_ < frames;
     if (more_do_not_fit_)
-      log_info_once(concat(
-          "exams of a tuning step go in turn: ", plural(static_cast<std::size_t>(fit_), "frame"),
-          " at a time fit, and a longer exam goes by itself"));
+      log_info_once(concat("the exams of a tuning step go in turn: at most ",
+                           plural(static_cast<std::size_t>(fit_), "frame"),
+                           " at a time, or a longer exam by itself"));
   }
   return std::min(frames, fit_);
 }
 
 std::uint64_t RecomputePlanner::predicted_bytes(std::int64_t frames, std::int64_t exam) const {
-  if (exam > 0) frames = std::min(std::max(most_at_once(frames), exam), frames);
-  return consider_ways(task_(frames), budget(), strategy_).front().use.peak;
+  const auto peak = [this](std::int64_t some) {
+    return consider_ways(task_(some), budget(), strategy_).front().use.peak;
+  };
+  const std::int64_t most = exam > 0 ? most_at_once(frames) : frames;
+  return exam > most ? std::max(peak(most), peak(exam)) : peak(most);
 }
 
 void RecomputePlanner::forget_ways() {

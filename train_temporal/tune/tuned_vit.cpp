@@ -37,7 +37,7 @@ class TunedVit::Parts {
     shape.threads = at::get_num_threads();
     StepTask task = step_task(shape, frames);
     task.most_chunk = options.chunk;
-    task.head = std::min(static_cast<std::uint64_t>(frames) * options.head_frame, options.head);
+    if (options.head) task.head = options.head(frames);
     return task;
   }
 

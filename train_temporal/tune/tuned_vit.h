@@ -25,12 +25,12 @@ struct TuneOptions {
   std::int64_t lora_rank = 0;
   double lora_alpha = 16;
   std::uint64_t budget = 0;  // bytes that step(), its head too, and features() may take; 0: any
-  std::uint64_t head_frame = 0, head = 0;  // bytes that the head takes for a frame, and at most
-  std::optional<Strategy> strategy{};      // empty: chosen, the fastest that fits
-  std::int64_t chunk = 0;                  // frames at a time at most; 0: chosen
-  bool eight_bits = false;                 // graphs may keep what fc1 gives in 8 bits
-  double drop_path = 0;                    // of the last block, see Chain
-  bool dropout = false;                    // step() is given one, which takes some memory
+  std::function<std::uint64_t(std::int64_t frames)> head{};  // bytes that step()'s head takes
+  std::optional<Strategy> strategy{};                        // empty: chosen, the fastest that fits
+  std::int64_t chunk = 0;                                    // frames at a time at most; 0: chosen
+  bool eight_bits = false;                        // graphs may keep what fc1 gives in 8 bits
+  double drop_path = 0;                           // of the last block, see Chain
+  bool dropout = false;                           // step() is given one, which takes some memory
   torch::ScalarType precision = torch::kFloat32;  // or bfloat16, float16: autocast
 };
 

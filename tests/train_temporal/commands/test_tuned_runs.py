@@ -1,11 +1,8 @@
 """train --tune: the end of the ViT and the temporal model, from a cache's cut."""
-import contextlib
 import json
 import os
-import re
 import shutil
 import subprocess
-import time
 
 import numpy as np
 import pandas as pd
@@ -14,34 +11,10 @@ import safetensors.torch
 import timm
 import torch
 from training_support import PROGRAM, coldframe, ramp_cache, succeed
-from tuning_support import BLOCKS, CUT, PIXELS, SIDE, cut_cache, extract, made_exams, tiny_vit, train, words
+from tuning_support import BLOCKS, CUT, PIXELS, SIDE, cut_cache, extract, tiny_vit, train, tuned, words
 
 from coldframe import Cache
 from temporal_model import predict
-
-
-@pytest.fixture(scope="module")
-def exams(tmp_path_factory):
-    return made_exams(tmp_path_factory.mktemp("made") / "exams", 48)
-
-
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory):
-    return tiny_vit(tmp_path_factory.mktemp("weights") / "tiny.safetensors")
-
-
-@pytest.fixture(scope="module")
-def cache(exams, weights, tmp_path_factory):
-    return cut_cache(exams, weights, tmp_path_factory.mktemp("cut") / "made.cache")
-
-
-def tuned(weights, *more):
-    return ["--tune", weights, "--tune-lr", 1e-4, *more]
-
-
-def content(run):
-    files = [path for path in run.rglob("*") if path.suffix in (".safetensors", ".csv")]
-    return {str(path.relative_to(run)): path.read_bytes() for path in files}
 
 
 def folder_of(run, fold=0):
@@ -152,16 +125,6 @@ def test_options_go_with_tuning(cache, weights, tmp_path, more):
     assert len(pd.read_csv(tmp_path / "run" / "predictions.csv")) > 5
 
 
-def test_micro_batches_and_budgets_change_roundings_only(cache, weights, tmp_path):
-    plain = ["--dropout", 0.2, "--tune-dropout", 0.1, "--tune-drop-path", 0.2]
-    losses = []
-    for name, more in [("a", []), ("b", ["--micro-batch", 3]), ("c", ["--memory-budget", "100MiB"]), ("d", ["--jobs", 1])]:
-        train(cache, tmp_path / name, *tuned(weights), *plain, *more)
-        losses.append(pd.read_csv(tmp_path / name / "metrics.csv")[["train_loss", "validation_loss"]].to_numpy())
-    for other in losses[1:]:
-        assert other == pytest.approx(losses[0], abs=2e-4)
-
-
 def test_views_of_the_cut_are_drawn(exams, weights, tmp_path):
     cache = cut_cache(exams, weights, tmp_path / "views.cache", CUT, "--views", 1)
     done = train(cache, tmp_path / "all", *tuned(weights))
@@ -194,105 +157,6 @@ def test_a_benchmark_measures_steps_of_the_tuned_vit(cache, weights, tmp_path):
     assert found["fits"] == 2  # the head on cached features, then both
     assert found["step_seconds"] > 0
     assert 0.9 < found["run_predicted_bytes"] / found["fit_measured_bytes"] < 1.2
-
-
-def killed(command, state, writes):
-    """Kills it once it has written so often into `state`; False when it was done before."""
-    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    seen = set()
-    while process.poll() is None and len(seen) < writes:
-        with contextlib.suppress(FileNotFoundError):  # a file is replaced, or the run has ended, just now
-            seen.update((path.name, path.stat().st_mtime_ns) for path in state.glob("*"))
-        time.sleep(0.002)  # the run needs the core
-    process.kill()
-    return process.wait() != 0
-
-
-def test_killed_and_resumed_equals_uninterrupted(cache, weights, tmp_path):
-    equals_uninterrupted(cache, weights, tmp_path, [])
-
-
-def part_of_a_step(done, part):
-    """The --memory-budget that leaves a tuning step this part of what it took in a run within 60 MiB."""
-    step, there = map(float, re.search(r"goes by cheap.*: ([0-9.]+) MiB of ([0-9.]+) MiB", done.stderr).groups())
-    return ["--memory-budget", f"{60 - there + part * step}MiB"]
-
-
-def test_killed_and_resumed_in_8_bits_equals_uninterrupted(cache, weights, tmp_path):
-    """Within 95 % of what a step takes with nothing computed again, a block is rounded, where exams go together."""
-    more = [*tuned(weights), "--mixup", 0.3, "--tune-dropout", 0.1]
-    one = train(cache, tmp_path / "one", *more, "--epochs", 1, "--memory-budget", "60MiB", "--threads", 2)
-    said = equals_uninterrupted(cache, weights, tmp_path, ["--mixup", 0.3, "--tune-8bit", *part_of_a_step(one, 0.95)])
-    assert "some blocks keep the output of fc1 in 8 bits" in said and "in turn" not in said
-
-
-def test_killed_and_resumed_with_exams_in_turn_equals_uninterrupted(cache, weights, tmp_path):
-    one = train(cache, tmp_path / "one", *tuned(weights), "--epochs", 1, "--tune-dropout", 0.1, "--memory-budget", "60MiB",
-                "--threads", 2)
-    assert "exams of a tuning step go in turn" in equals_uninterrupted(cache, weights, tmp_path, part_of_a_step(one, 0.8))
-
-
-@pytest.fixture(scope="module")
-def uneven(exams, weights, tmp_path_factory):
-    """Exams of one frame and of two, a target of frames, one of times to an event, and a rare class."""
-    manifest = pd.read_csv(exams)
-    manifest = manifest[(manifest["exam"].str[5:].astype(int) % 3 > 0) | manifest["path"].str.endswith("-0.png")]
-    number = manifest["exam"].str[5:].astype(int)
-    manifest["bright"] = manifest["label"] * manifest["path"].str.contains("-1").astype(int)
-    manifest["years"], manifest["died"] = 1 + number % 7, number % 2
-    manifest["rare"] = (number % 5 == 0).astype(int)
-    manifest.to_csv(exams.parent / "uneven.csv", index=False)
-    return cut_cache(exams.parent / "uneven.csv", weights, tmp_path_factory.mktemp("uneven") / "made.cache", CUT,
-                     "--frame-columns", "bright")
-
-
-@pytest.mark.parametrize("target, more", [
-    ("label", []), ("rare", ["--class-weights", "--label-smoothing", 0.1]), ("rare", ["--sampler", "balanced"]),
-    ("label,coin", []), ("bright", []), ("label", ["--micro-batch", 3, "--train-frames", 1, "--tune-drop-path", 0.2])])
-def test_exams_in_turn_change_roundings_only(uneven, weights, tmp_path, target, more):
-    def run(name, *memory):
-        command = words(uneven, tmp_path / name, *tuned(weights), "--tune-dropout", 0.1, *more, *memory)
-        command[command.index("--target") + 1] = target
-        return succeed(*command)
-
-    done = run("together", "--memory-budget", "60MiB")
-    assert "in turn" not in done.stderr
-    assert "exams of a tuning step go in turn" in run("in turn", *part_of_a_step(done, 0.8)).stderr
-    first, second = (pd.read_csv(tmp_path / name / "metrics.csv")[["train_loss", "validation_loss"]].to_numpy()
-                     for name in ("together", "in turn"))
-    assert second == pytest.approx(first, abs=2e-5)
-
-
-@pytest.mark.parametrize("target, more", [("years:died", []), ("label", ["--mixup", 0.3])])
-def test_exams_that_are_coupled_go_together(uneven, weights, tmp_path, target, more):
-    def run(name, memory):
-        command = words(uneven, tmp_path / name, *tuned(weights), *more, *memory)
-        command[command.index("--target") + 1] = target
-        return succeed(*command)
-
-    roomy = run("roomy", ["--memory-budget", "60MiB"])
-    tight = run("tight", part_of_a_step(roomy, 0.8))
-    assert "goes by optimal" in tight.stderr and "in turn" not in tight.stderr
-    first, second = (pd.read_csv(tmp_path / name / "metrics.csv")["train_loss"].to_numpy() for name in ("roomy", "tight"))
-    assert second == pytest.approx(first, abs=2e-5)
-
-
-def equals_uninterrupted(cache, weights, tmp_path, memory):
-    more = [*tuned(weights), "--epochs", 6, "--patience", 0, "--folds", 2, "--tune-dropout", 0.1, "--compare", "frozen",
-            "--jobs", 1, "--threads", 2, *memory]
-    done = train(cache, tmp_path / "whole", *more)
-    assert json.loads((tmp_path / "whole" / "config.json").read_text())["threads_per_fit"] == 2
-    random, kills = np.random.default_rng(0), 0
-    cut, unfinished = tmp_path / "cut", tmp_path / "cut.unfinished"
-    while kills < 5 and not cut.exists():
-        command = [PROGRAM, *words(cache, cut, *more)]
-        before = len(list((unfinished / "state").glob("*")))
-        elsewhere = ["--resume", "--threads", 1]  # on a machine of other cores
-        kills += killed(command + elsewhere * unfinished.exists(), unfinished / "state", before + random.integers(1, 6))
-    if not cut.exists():
-        train(cache, cut, *more, *["--resume"] * unfinished.exists())
-    assert kills > 0 and content(cut) == content(tmp_path / "whole")
-    return done.stderr
 
 
 def refused(*command):

@@ -53,6 +53,15 @@ TEST_F(MemoryBudget, CutsBatchesToTheMemoryThatThereIs) {
         EXPECT_NEAR(cut.history[epoch].validation, whole.history[epoch].validation, 1e-5);
       }
     }
+    // Memory that is gone when the first step runs: it goes on with less.
+    Trainer trainer(task);
+    EXPECT_EQ(trainer.micro_batches().training, 32u);
+    count_cpu_memory(cpu_memory().live + static_cast<std::uint64_t>(0.4 * double(needed)));
+    trainer.run_epoch();
+    count_cpu_memory(0);
+    EXPECT_LT(trainer.micro_batches().training, 32u) << model;
+    EXPECT_GE(trainer.micro_batches().training, 1u) << model;
+    EXPECT_NEAR(trainer.history()[0].train, whole.history[0].train, 1e-5) << model;
     count_cpu_memory(cpu_memory().live + 4096);
     EXPECT_THROW(testing::run_to_end(task), std::exception);
     count_cpu_memory(0);

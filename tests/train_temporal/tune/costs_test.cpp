@@ -145,6 +145,19 @@ TEST(Costs, GraphsKeepWhatIsDear) {
   }
 }
 
+// exams_that_fit() relies on it.
+TEST(Costs, MoreFramesTakeMoreMemory) {
+  for (const bool half : {false, true}) {
+    StepTask task = step_task(shape_of(kWholeModels[0], half), 1);
+    std::uint64_t before = 0;
+    for (task.frames = 1; task.frames <= 40; ++task.frames) {
+      const std::uint64_t peak = use_of({Strategy::kCheap, task.frames, 1, 0}, task).peak;
+      EXPECT_GT(peak, before) << task.frames;
+      before = peak;
+    }
+  }
+}
+
 TEST(Costs, CheapTakesLessThanTwoThirds) {
   for (const Model& model : kWholeModels) {
     for (const std::int64_t frames : {8, 16, 32, 64}) {

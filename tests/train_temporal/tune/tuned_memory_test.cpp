@@ -92,7 +92,13 @@ TEST_F(TunedMemory, ExamsInTurnKeepTheBudgetAndComputeNothingAgain) {
   }
   TunedVit none(*source, {.blocks = 4, .budget = whole / 20}, 1, torch::kCPU);
   EXPECT_EQ(none.rows_at_once(12), 1);  // an exam goes by itself, in whatever way it fits
-  EXPECT_EQ(none.predicted_bytes(12, 3), none.predicted_bytes(3));
+  EXPECT_EQ(none.predicted_bytes(12, 3),
+            std::max(none.predicted_bytes(1), none.predicted_bytes(3)));
+  TunedVit headed(
+      *source,
+      {.blocks = 4, .budget = whole, .head = [=](std::int64_t n) { return n * whole / 8; }}, 1,
+      torch::kCPU);
+  EXPECT_LT(headed.rows_at_once(12), 9);  // beside what the head takes
 }
 
 TEST_F(TunedMemory, ABudgetThatHoldsNoFrameIsRefused) {
@@ -162,8 +168,8 @@ TEST_F(TunedMemory, TheEndOfAllWaysNamesTheLastOne) {
     StepTask found;
     found.frames = frames;
     found.chunks = std::make_shared<ChunkUses>([](std::int64_t) {
-      const GraphCost graph{1000, 0, 0, 1};
-      return ChunkCost{{StepCost{1000, 0, 1, {graph, graph, graph}}}, 0};
+      const std::vector graphs(keeps(false).size(), GraphCost{1000, 0, 0, 1});
+      return ChunkCost{{StepCost{1000, 0, 1, graphs}}, 0};
     });
     return found;
   };

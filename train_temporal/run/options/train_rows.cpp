@@ -217,7 +217,8 @@ void add_fit(OptionRows& rows, FitOptions& fit) {
   rows.group("Training");
   rows.number("epochs", fit.epochs, between(1, 1000000), "at most").in("fit.epochs");
   rows.number("batch", fit.batch, at_least(1), "exams per step").in("fit.batch");
-  rows.number("micro-batch", fit.micro_batch, at_least(0), "exams at a time within a step, 0: all")
+  rows.number("micro-batch", fit.micro_batch, at_least(0),
+              "exams at a time within a step at most, 0: all")
       .in("fit.micro_batch");
   rows.number("lr", fit.learning_rate, above(0), "learning rate at its highest")
       .in("fit.learning_rate")

@@ -55,7 +55,7 @@ class Objective {
   LossSum weights_of(std::span<const BatchItem> items) const;
   // Adds the losses of `batch` to those of `sum`. outputs: [B, C] in the batch's order (per-frame
   // targets: [N, C]); d_outputs receives the gradient of the mean loss of a batch with the weights
-  // `total`.
+  // `total`, which may be `sum`.
   void add(const PackedBatch& batch, const float* outputs, const LossSum& total, LossSum& sum,
            float* d_outputs) const;
   // False where of() of these exams is the same whatever the outputs: none has a label, or of a Cox

@@ -75,9 +75,9 @@ std::unique_ptr<tune::TunedVit> make_vit(const FitTask& task) {
   options.dropout = task.options.tune.dropout > 0;
   const TuneMemory memory = plan_tuning(task);
   options.budget = memory.step;
-  options.head = predict_model(task, memory.micro_batches).training;
-  options.head_frame =
-      predict_model(task, {1, 1}).training / std::max<std::uint64_t>(memory.exam, 1) + 1;
+  options.head = [&task, memory](std::int64_t frames) {
+    return predict_head(task, memory.micro_batches, frames);
+  };
   return std::make_unique<tune::TunedVit>(*task.tuned, options, task.seed, task.dataset.device);
 }
 
@@ -90,7 +90,9 @@ std::uint64_t predict_vit_step(const FitTask& task) {
   const TuneMemory memory = plan_tuning(task);
   const Objective objective(task.targets, task.split.train, task.options.objective);
   const bool in_turn = exams_go_in_turn(task.options, objective);
-  return make_vit(task)->predicted_bytes(memory.frames, in_turn ? memory.exam : 0);
+  const std::uint64_t training =
+      make_vit(task)->predicted_bytes(memory.frames, in_turn ? memory.exam : 0);
+  return std::max(training, predict_model(task, memory.micro_batches).training);  // or evaluation
 }
 
 }  // namespace coldframe::temporal

@@ -9,8 +9,11 @@
 namespace coldframe::temporal {
 namespace {
 
+// `rows` ascend. Rows beside each other are a view.
 torch::Tensor selected(const torch::Tensor& table, const std::vector<std::int64_t>& rows) {
-  if (static_cast<std::int64_t>(rows.size()) == table.size(0)) return table;  // ascending: all
+  const std::int64_t end = rows.back() + 1;
+  if (static_cast<std::int64_t>(rows.size()) == end - rows.front())
+    return table.slice(0, rows.front(), end);
   return table.index_select(0, to_device(torch::tensor(rows, torch::kInt64), table.device()));
 }
 
@@ -68,6 +71,7 @@ TunedFeatures::UsedRows TunedFeatures::used_by(std::span<const BatchItem> items)
 // The first item, and those behind it that fit beside it. A balanced batch may have an exam twice,
 // whose frames are there once.
 std::size_t TunedFeatures::items_at_once(std::span<const BatchItem> items) {
+  if (items.size() == 1) return 1;
   std::set<std::size_t> exams;
   std::vector<std::int64_t> frames;  // up to each item
   for (const BatchItem& item : items) {

@@ -83,8 +83,9 @@ struct ConsideredWay {
   bool fits = false;
 };
 
-// The exams of a step may go in turn, which takes no longer. So many go at once, of `exams`: the
-// most that fit where all their frames run once by a strategy that does not search, or one.
+// The exams of a step may go in turn, which takes no longer. Returns how many of `exams` fit at
+// once where every frame runs once by a strategy that does not search; at least 1. More exams must
+// take more memory.
 std::int64_t exams_that_fit(std::int64_t exams, std::uint64_t budget, Strategy strategy,
                             const std::function<StepTask(std::int64_t exams)>& task_of);
 
