@@ -104,13 +104,16 @@ FitMemory predict_model(const FitTask& task, const MicroBatches& micro_batches) 
   return memory;
 }
 
-std::uint64_t predict_head(const FitTask& task, const MicroBatches& micro_batches,
-                           std::int64_t frames) {
+std::function<std::uint64_t(std::int64_t frames)> predict_head(const FitTask& task,
+                                                               const MicroBatches& micro_batches) {
   const Frames all = frames_of(task.dataset, task.split.train, task.options.train_frames);
-  const double n = std::min(double(frames), all.of(double(micro_batches.training)));
-  const double exams = std::max(1.0, std::ceil(n / std::max(all.mean, 1.0)));
-  return static_cast<std::uint64_t>(
-      kFloat * StepValues(task.config).by_autograd(n, exams, std::min(n, all.most), true));
+  const auto most = static_cast<double>(micro_batches.training);
+  return [values = StepValues(task.config), all, most](std::int64_t frames) {
+    const double n = std::min(double(frames), all.of(most));
+    const double exams = std::clamp(std::ceil(n / std::max(all.mean, 1.0)), 1.0, most);
+    return static_cast<std::uint64_t>(kFloat *
+                                      values.by_autograd(n, exams, std::min(n, all.most), true));
+  };
 }
 
 FitMemory predict_memory(const FitTask& task, const MicroBatches& micro_batches) {

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "train_temporal/training/trainer.h"
 
@@ -33,9 +34,10 @@ struct FitMemory {
 
 // Of the temporal model alone.
 FitMemory predict_model(const FitTask& task, const MicroBatches& micro_batches);
-// What autograd keeps of it in training for exams of so many frames in all.
-std::uint64_t predict_head(const FitTask& task, const MicroBatches& micro_batches,
-                           std::int64_t frames);
+// What autograd keeps of it in training for exams of so many frames in all. It does not refer to
+// `task`.
+std::function<std::uint64_t(std::int64_t frames)> predict_head(const FitTask& task,
+                                                               const MicroBatches& micro_batches);
 // The dataset's features are not counted. An overestimate is possible where few batches are drawn.
 FitMemory predict_memory(const FitTask& task, const MicroBatches& micro_batches);
 

@@ -90,8 +90,7 @@ Trainer::Trainer(const FitTask& task)
                                          *team_);
   }
   const auto left = device_memory_left(task.dataset.device);
-  if (!left || vit_) return;
-  micro_batches_ = micro_batches_that_fit(task_, micro_batches_, *left);
+  if (left && !vit_) micro_batches_ = micro_batches_that_fit(task_, micro_batches_, *left);
   if (micro_batches_.training < first_micro_batches(task).training) {
     log_info(concat("the memory budget is predicted to hold ",
                     plural(micro_batches_.training, "exam"), " of a step at a time"));
@@ -174,8 +173,10 @@ LossSum Trainer::gradients(const std::vector<BatchItem>& items, std::size_t epoc
       return try_gradients(items, epoch);
     } catch (const c10::OutOfMemoryError&) {
       if (fused_) fused_->release();
-      if (vit_ && vit_->learnt_budget() != learnt) continue;  // it has found a smaller way
       micro_batches_.training = std::min(micro_batches_.training, items_at_hand_);
+      // The ViT has found a smaller way, which gives the model fewer exams where they go in turn.
+      const bool smaller = vit_ && vit_->learnt_budget() != learnt;
+      if (smaller && (in_turn_ || micro_batches_.training == 1)) continue;
       halve(micro_batches_.training, "training", task_);
     }
   }

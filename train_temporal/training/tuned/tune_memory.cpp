@@ -1,7 +1,9 @@
 #include "train_temporal/training/tuned/tune_memory.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <numeric>
+#include <vector>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
@@ -22,15 +24,24 @@ std::uint64_t trained_values(const FitTask& task) {
   return static_cast<std::uint64_t>(tune::trained_values(*task.tuned, task.options.tune.vit));
 }
 
-// Of the exams of a step at most, the largest first.
-std::vector<std::int64_t> most_frames(const FitTask& task) {
+// Of the exams with the most, the largest first; no more than `at_most` of each, 0: all.
+std::vector<std::int64_t> most_frames(const FitTask& task,
+                                      std::initializer_list<const std::vector<std::size_t>*> parts,
+                                      std::size_t exams, std::int64_t at_most) {
   std::vector<std::int64_t> frames;
-  for (const auto* part : {&task.split.train, &task.split.validation, &task.split.test}) {
-    for (std::size_t exam : *part) frames.push_back(task.dataset.sequences[exam].frames());
+  for (const auto* part : parts) {
+    for (std::size_t exam : *part) {
+      const std::int64_t all = task.dataset.sequences[exam].frames();
+      frames.push_back(at_most > 0 ? std::min(all, at_most) : all);
+    }
   }
   std::sort(frames.rbegin(), frames.rend());
-  frames.resize(std::min(frames.size(), std::max(task.options.batch, kTunedExamsAtOnce)));
+  frames.resize(std::min(frames.size(), exams));
   return frames;
+}
+
+std::int64_t sum_of(const std::vector<std::int64_t>& frames) {
+  return std::accumulate(frames.begin(), frames.end(), std::int64_t{0});
 }
 
 }  // namespace
@@ -50,13 +61,17 @@ TuneMemory plan_tuning(const FitTask& task) {
   TuneMemory memory;
   const tune::TuneOptions& vit = task.options.tune.vit;
   memory.parameters = kCopies * sizeof(float) * trained_values(task);
-  const std::vector<std::int64_t> frames = most_frames(task);
-  memory.frames = std::accumulate(frames.begin(), frames.end(), std::int64_t{0});
-  memory.exam = frames.empty() ? 0 : frames.front();
+  const Split& split = task.split;
+  const auto step =
+      most_frames(task, {&split.train}, task.options.batch, task.options.train_frames);
+  memory.frames = sum_of(step);
+  memory.exam = step.empty() ? 0 : step.front();
   const std::uint64_t budget = task.options.tune.budget > 0 ? task.options.tune.budget : vit.budget;
   memory.ahead = budget / kMostForRows;
-  const std::uint64_t group = static_cast<std::uint64_t>(memory.frames) *
-                              row_format(*task.dataset.cache, RowKind::kCut).bytes();
+  const auto at_hand = sum_of(most_frames(task, {&split.train, &split.validation, &split.test},
+                                          std::max(task.options.batch, kTunedExamsAtOnce), 0));
+  const std::uint64_t group =
+      static_cast<std::uint64_t>(at_hand) * row_format(*task.dataset.cache, RowKind::kCut).bytes();
   const bool reads_ahead = budget == 0 || kStreamGroups * group <= memory.ahead;
   const bool chooses_frames = task.options.train_frames > 0 || task.options.mixup > 0;
   memory.rows = group * ((reads_ahead ? kStreamGroups : 1) + (chooses_frames ? 1 : 0));
@@ -75,9 +90,7 @@ std::unique_ptr<tune::TunedVit> make_vit(const FitTask& task) {
   options.dropout = task.options.tune.dropout > 0;
   const TuneMemory memory = plan_tuning(task);
   options.budget = memory.step;
-  options.head = [&task, memory](std::int64_t frames) {
-    return predict_head(task, memory.micro_batches, frames);
-  };
+  options.head = predict_head(task, memory.micro_batches);
   return std::make_unique<tune::TunedVit>(*task.tuned, options, task.seed, task.dataset.device);
 }
 
@@ -88,6 +101,7 @@ bool exams_go_in_turn(const FitOptions& options, const Objective& objective) {
 std::uint64_t predict_vit_step(const FitTask& task) {
   if (task.tuned == nullptr) return 0;
   const TuneMemory memory = plan_tuning(task);
+  if (memory.frames == 0) return 0;
   const Objective objective(task.targets, task.split.train, task.options.objective);
   const bool in_turn = exams_go_in_turn(task.options, objective);
   const std::uint64_t training =

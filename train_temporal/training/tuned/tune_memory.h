@@ -14,8 +14,7 @@ struct TuneMemory {
   std::uint64_t ahead = 0;       // what reading ahead may take of them; 0: nothing bounds it
   std::uint64_t step = 0;        // for ViT and temporal model in a step; 0: nothing bounds it
   MicroBatches micro_batches;    // of the temporal model
-  std::int64_t frames = 0;       // of a step at most
-  std::int64_t exam = 0;         // of an exam at most
+  std::int64_t frames = 0, exam = 0;  // of a training step, and of an exam in it, at most
 };
 
 // From shapes and the budgets in task.options.tune alone, so that a fit that is resumed computes
