@@ -63,8 +63,7 @@ void add_schedules(std::vector<Trial>& trials, MeasuredVit& vit, const tune::Chu
   }
 }
 
-// Whole steps in parts of what a chunk takes that keeps everything.
-// `exams` may go in turn.
+// Whole steps in parts of what a chunk takes that keeps everything; the exams may go in turn.
 void add_budgets(std::vector<Trial>& trials, MeasuredVit& vit, const tune::ChunkCost& cost,
                  const tune::ChainShape& shape, std::int64_t exams, std::int64_t frames) {
   const tune::StepTask all = tune::step_task(shape, exams * frames);
@@ -112,10 +111,8 @@ Measured measure(const Query& asked, const Trained& trained, std::int64_t exams,
   MeasuredVit vit(shape, torch::kCPU);
   std::vector<Trial> trials;
   add_schedules(trials, vit, cost, exams * frames);
-  if (query.coupled)
-    add_budgets(trials, vit, cost, shape, 1, exams * frames);
-  else
-    add_budgets(trials, vit, cost, shape, exams, frames);
+  const std::int64_t apart = query.coupled ? 1 : exams;
+  add_budgets(trials, vit, cost, shape, apart, exams * frames / apart);
   // Each layer, the largest pass and the largest step run once untimed: the system hands out the
   // pages that all later ones use again.
   vit.steps(exams * frames);

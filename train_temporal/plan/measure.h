@@ -22,9 +22,9 @@ struct Measured {
   double seconds_per_work = 0;  // of a machine that does as these steps did
 };
 
-// Runs steps of a ViT of random weights, of so many exams and frames; counts the CPU's memory.
-// Times are medians over so many rounds, each of which runs everything once, so that the machine's
-// moods fall on all alike; what is largest runs once untimed before.
+// Runs steps of a ViT of random weights and counts the CPU's memory. A round runs everything once,
+// so that a slow moment of the machine meets all ways alike; times are medians over the rounds. The
+// largest pass and step run once before, untimed.
 Measured measure(const Query& asked, const Trained& trained, std::int64_t exams,
                  std::int64_t frames, std::int64_t rounds);
 

@@ -22,9 +22,8 @@ class FusedStep {
   FusedStep(const SequenceModel& model, const ModelConfig& config, const Dataset& dataset,
             const torch::Tensor& gradients, ThreadTeam& team);
 
-  // Writes the gradients of the mean loss over `items`; other arguments as
-  // accumulate_gradients() has them. They are the sum of gradient_parts(), of which the first is
-  // `gradients`.
+  // Writes the gradients of the mean loss over `items`. They are the sum of gradient_parts(), whose
+  // first is `gradients`. The other arguments are those of accumulate_gradients().
   LossSum compute(std::span<const BatchItem> items, const Objective& objective,
                   const Dropout& dropout, std::size_t micro_batch);
   // training_outputs() of the same.

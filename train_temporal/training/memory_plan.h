@@ -32,10 +32,10 @@ struct FitMemory {
   std::uint64_t total() const { return fixed + training + evaluation; }
 };
 
-// Of the temporal model alone.
+// The same for the temporal model alone, without parameters and rows of a tuned ViT.
 FitMemory predict_model(const FitTask& task, const MicroBatches& micro_batches);
-// What autograd keeps of it in training for exams of so many frames in all. It does not refer to
-// `task`.
+// Tells the bytes that autograd keeps of the temporal model when exams with `frames` frames in all
+// train. It may outlive `task`.
 std::function<std::uint64_t(std::int64_t frames)> predict_head(const FitTask& task,
                                                                const MicroBatches& micro_batches);
 // The dataset's features are not counted. An overestimate is possible where few batches are drawn.

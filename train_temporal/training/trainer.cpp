@@ -35,11 +35,12 @@ std::shared_ptr<SequenceModel> new_model(const FitTask& task) {
   return model;
 }
 
-std::unique_ptr<FeatureSource> new_source(const FitTask& task, tune::TunedVit* vit) {
+std::unique_ptr<FeatureSource> new_source(const FitTask& task, const TuneMemory& memory,
+                                          tune::TunedVit* vit) {
   if (vit == nullptr) return source_of(task.dataset);
   return std::make_unique<TunedFeatures>(
       task.dataset, *vit,
-      TunedFeatures::Options{task.options.tune.dropout, task.seed, plan_tuning(task).ahead});
+      TunedFeatures::Options{task.options.tune.dropout, task.seed, memory.ahead});
 }
 
 // Tokens, positions and rotations say where something is: timm's no_weight_decay() names these.
@@ -71,17 +72,19 @@ void halve(std::size_t& size, const char* at, const FitTask& task) {
 }  // namespace
 
 Trainer::Trainer(const FitTask& task)
+    : Trainer(task, task.tuned != nullptr ? plan_tuning(task) : TuneMemory{}) {}
+
+Trainer::Trainer(const FitTask& task, const TuneMemory& memory)
     : task_(task),
-      vit_(task.tuned != nullptr ? make_vit(task) : nullptr),
-      source_(new_source(task, vit_.get())),
+      vit_(task.tuned != nullptr ? make_vit(task, memory) : nullptr),
+      source_(new_source(task, memory, vit_.get())),
       dataset_(source_->window()),
       model_(new_model(task)),
       optimizer_(trained_modules(*model_, vit_.get(), task.options), task.options.weight_decay),
       team_(std::make_unique<ThreadTeam>(task.threads, join_cpu_memory_share())),
       sampler_(task.config.order, task.options.train_frames, task.seed),
       objective_(task_.targets, task.split.train, task.options.objective),
-      in_turn_(exams_go_in_turn(task.options, objective_)),
-      micro_batches_(vit_ ? plan_tuning(task).micro_batches : first_micro_batches(task)),
+      micro_batches_(vit_ ? memory.micro_batches : first_micro_batches(task)),
       best_parameters_(optimizer_.parameters().clone()) {
   early_stop_.patience = task.options.patience;
   model_->precision.type = task.options.precision;
@@ -176,7 +179,8 @@ LossSum Trainer::gradients(const std::vector<BatchItem>& items, std::size_t epoc
       micro_batches_.training = std::min(micro_batches_.training, items_at_hand_);
       // The ViT has found a smaller way, which gives the model fewer exams where they go in turn.
       const bool smaller = vit_ && vit_->learnt_budget() != learnt;
-      if (smaller && (in_turn_ || micro_batches_.training == 1)) continue;
+      const bool in_turn = exams_go_in_turn(task_.options, objective_);
+      if (smaller && (in_turn || micro_batches_.training == 1)) continue;
       halve(micro_batches_.training, "training", task_);
     }
   }
@@ -194,7 +198,8 @@ LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, std::size_t 
   }
   optimizer_.zero_gradients();
   LossSum sum = objective_.weights_of(items);
-  source_->train(items, in_turn_, epoch, [&](std::span<const BatchItem> part) {
+  const bool in_turn = exams_go_in_turn(task_.options, objective_);
+  source_->train(items, in_turn, epoch, [&](std::span<const BatchItem> part) {
     items_at_hand_ = part.size();
     if (objective_.couples())
       objective_.couple(

@@ -111,6 +111,8 @@ struct FitTask {
   bool hides_times = false;                            // from fit_summary(), likewise
 };
 
+struct TuneMemory;  // tuned/tune_memory.h
+
 // What is left of a fit.
 struct FitRecord {
   StateDict weights, tuned;  // the model's best, and those of what was trained of the ViT
@@ -152,6 +154,7 @@ class Trainer {
   const FitTask& task() const { return task_; }
 
  private:
+  Trainer(const FitTask& task, const TuneMemory& memory);
   double train_epoch(std::size_t epoch, double& learning_rate);
   std::vector<BatchItem> batch_items(std::span<const std::size_t> exams, std::size_t epoch) const;
   std::size_t view_of(std::size_t exam, std::size_t epoch) const;
@@ -174,8 +177,7 @@ class Trainer {
   std::unique_ptr<FusedStep> fused_;  // null where autograd does the work
   FrameSampler sampler_;
   Objective objective_;
-  bool in_turn_;                   // the exams of a step may go through a tuned ViT in turn
-  std::size_t items_at_hand_ = 0;  // so many of a step's go through the model at once
+  std::size_t items_at_hand_ = 0;  // of the step; they go through the model now
   EarlyStop early_stop_;
   bool diverged_ = false;
   std::vector<EpochLosses> history_;

@@ -55,7 +55,7 @@ void RecomputePlanner::take(const std::vector<ConsideredWay>& considered) {
                        rejected(considered)));
 }
 
-// Where the only strategy is one that searches, no other way is asked for.
+// A strategy that searches is asked for by name: then all frames go together by it.
 std::int64_t RecomputePlanner::most_at_once(std::int64_t frames) const {
   const Strategy strategy = strategy_.value_or(Strategy::kCheap);
   if (budget() == 0 || strategy == Strategy::kOptimal) return frames;

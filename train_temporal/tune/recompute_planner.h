@@ -24,8 +24,8 @@ class RecomputePlanner {
   // none fits.
   const Way& choose(std::int64_t frames);
   const Way& current() const { return current_; }
-  // How many of a step's frames go at a time, where its exams may go in turn: those that fit, at
-  // least 1. An exam that has more goes by itself.
+  // A step's exams may go in turn. Returns how many of its frames fit at a time, at least 1; an
+  // exam with more frames goes by itself.
   std::int64_t frames_at_once(std::int64_t frames);
   // `exam`: the frames of the longest, where exams may go in turn; 0: all frames go together.
   std::uint64_t predicted_bytes(std::int64_t frames, std::int64_t exam) const;

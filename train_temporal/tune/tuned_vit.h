@@ -58,9 +58,9 @@ class TunedVit {
   void step(const torch::Tensor& rows, std::span<const std::uint64_t> keys,
             const temporal::Dropout& dropout, const Head& head);
 
-  // A step of so many rows whose exams may go in turn, each with its own part of the loss, had best
-  // call step() with so many of them at a time, or with one exam where it has more: then nothing is
-  // computed again for want of memory but what is pointwise, and gradients add up to the same.
+  // Exams may go in turn where each has its own part of the loss: gradients add up to the same.
+  // Returns how many of `rows` step() had best get at a time, so that it computes only what is
+  // pointwise again. An exam with more rows goes by itself.
   std::int64_t rows_at_once(std::int64_t rows);
 
   // The predicted peak of step() above weights, gradients and rows, in bytes; where exams go in

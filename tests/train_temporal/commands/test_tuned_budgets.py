@@ -12,14 +12,18 @@ from training_support import PROGRAM, succeed
 from tuning_support import CUT, content, cut_cache, train, tuned, words
 
 
+def losses(run):
+    return pd.read_csv(run / "metrics.csv")[["train_loss", "validation_loss"]].to_numpy()
+
+
 def test_micro_batches_and_budgets_change_roundings_only(cache, weights, tmp_path):
     plain = ["--dropout", 0.2, "--tune-dropout", 0.1, "--tune-drop-path", 0.2]
-    losses = []
+    found = []
     for name, more in [("a", []), ("b", ["--micro-batch", 3]), ("c", ["--memory-budget", "100MiB"]), ("d", ["--jobs", 1])]:
         train(cache, tmp_path / name, *tuned(weights), *plain, *more)
-        losses.append(pd.read_csv(tmp_path / name / "metrics.csv")[["train_loss", "validation_loss"]].to_numpy())
-    for other in losses[1:]:
-        assert other == pytest.approx(losses[0], abs=2e-4)
+        found.append(losses(tmp_path / name))
+    for other in found[1:]:
+        assert other == pytest.approx(found[0], abs=2e-4)
 
 
 def killed(command, state, writes):
@@ -58,6 +62,12 @@ def test_killed_and_resumed_with_exams_in_turn_equals_uninterrupted(cache, weigh
     assert "exams of a tuning step go in turn" in equals_uninterrupted(cache, weights, tmp_path, part_of_a_step(one, 0.8))
 
 
+def train_on(target, cache, out, *more):
+    command = words(cache, out, *more)
+    command[command.index("--target") + 1] = target
+    return succeed(*command)
+
+
 @pytest.fixture(scope="module")
 def uneven(exams, weights, tmp_path_factory):
     """Exams of one frame and of two, a target of frames, one of times to an event, and a rare class."""
@@ -76,34 +86,24 @@ def uneven(exams, weights, tmp_path_factory):
     ("label", []), ("rare", ["--class-weights", "--label-smoothing", 0.1]), ("rare", ["--sampler", "balanced"]),
     ("label,coin", []), ("bright", []), ("label", ["--micro-batch", 3, "--train-frames", 1, "--tune-drop-path", 0.2])])
 def test_exams_in_turn_change_roundings_only(uneven, weights, tmp_path, target, more):
-    def run(name, *memory):
-        command = words(uneven, tmp_path / name, *tuned(weights), "--tune-dropout", 0.1, *more, *memory)
-        command[command.index("--target") + 1] = target
-        return succeed(*command)
-
-    done = run("together", "--memory-budget", "60MiB")
+    same = [*tuned(weights), "--tune-dropout", 0.1, *more]
+    done = train_on(target, uneven, tmp_path / "together", *same, "--memory-budget", "60MiB")
     assert "in turn" not in done.stderr
-    assert "exams of a tuning step go in turn" in run("in turn", *part_of_a_step(done, 0.8)).stderr
+    done = train_on(target, uneven, tmp_path / "in turn", *same, *part_of_a_step(done, 0.8))
+    assert "exams of a tuning step go in turn" in done.stderr
     memory = json.loads((tmp_path / "in turn" / "summary.json").read_text())["memory"]
     assert 0.7 * memory["budget_bytes"] < memory["tensors_peak_bytes"] <= memory["budget_bytes"]
     assert memory["tensors_predicted_bytes"] == pytest.approx(memory["tensors_peak_bytes"], rel=0.15)
-    first, second = (pd.read_csv(tmp_path / name / "metrics.csv")[["train_loss", "validation_loss"]].to_numpy()
-                     for name in ("together", "in turn"))
-    assert second == pytest.approx(first, abs=2e-5)
+    assert losses(tmp_path / "in turn") == pytest.approx(losses(tmp_path / "together"), abs=2e-5)
 
 
 @pytest.mark.parametrize("target, more", [("years:died", []), ("label", ["--mixup", 0.3])])
 def test_exams_that_are_coupled_go_together(uneven, weights, tmp_path, target, more):
-    def run(name, memory):
-        command = words(uneven, tmp_path / name, *tuned(weights), *more, *memory)
-        command[command.index("--target") + 1] = target
-        return succeed(*command)
-
-    roomy = run("roomy", ["--memory-budget", "60MiB"])
-    tight = run("tight", part_of_a_step(roomy, 0.8))
+    same = [*tuned(weights), *more]
+    roomy = train_on(target, uneven, tmp_path / "roomy", *same, "--memory-budget", "60MiB")
+    tight = train_on(target, uneven, tmp_path / "tight", *same, *part_of_a_step(roomy, 0.8))
     assert "goes by optimal" in tight.stderr and "in turn" not in tight.stderr
-    first, second = (pd.read_csv(tmp_path / name / "metrics.csv")["train_loss"].to_numpy() for name in ("roomy", "tight"))
-    assert second == pytest.approx(first, abs=2e-5)
+    assert losses(tmp_path / "tight")[:, 0] == pytest.approx(losses(tmp_path / "roomy")[:, 0], abs=2e-5)
 
 
 def equals_uninterrupted(cache, weights, tmp_path, memory):

@@ -24,7 +24,8 @@ std::uint64_t trained_values(const FitTask& task) {
   return static_cast<std::uint64_t>(tune::trained_values(*task.tuned, task.options.tune.vit));
 }
 
-// Of the exams with the most, the largest first; no more than `at_most` of each, 0: all.
+// Frames of the `exams` largest exams of these parts, the largest first. An exam counts for
+// `at_most` frames; 0: for all that it has.
 std::vector<std::int64_t> most_frames(const FitTask& task,
                                       std::initializer_list<const std::vector<std::size_t>*> parts,
                                       std::size_t exams, std::int64_t at_most) {
@@ -84,11 +85,10 @@ TuneMemory plan_tuning(const FitTask& task) {
   return memory;
 }
 
-std::unique_ptr<tune::TunedVit> make_vit(const FitTask& task) {
+std::unique_ptr<tune::TunedVit> make_vit(const FitTask& task, const TuneMemory& memory) {
   tune::TuneOptions options = task.options.tune.vit;
   options.precision = task.options.precision;
   options.dropout = task.options.tune.dropout > 0;
-  const TuneMemory memory = plan_tuning(task);
   options.budget = memory.step;
   options.head = predict_head(task, memory.micro_batches);
   return std::make_unique<tune::TunedVit>(*task.tuned, options, task.seed, task.dataset.device);
@@ -105,7 +105,7 @@ std::uint64_t predict_vit_step(const FitTask& task) {
   const Objective objective(task.targets, task.split.train, task.options.objective);
   const bool in_turn = exams_go_in_turn(task.options, objective);
   const std::uint64_t training =
-      make_vit(task)->predicted_bytes(memory.frames, in_turn ? memory.exam : 0);
+      make_vit(task, memory)->predicted_bytes(memory.frames, in_turn ? memory.exam : 0);
   return std::max(training, predict_model(task, memory.micro_batches).training);  // or evaluation
 }
 

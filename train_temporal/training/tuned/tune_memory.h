@@ -21,17 +21,17 @@ struct TuneMemory {
 // in the same way. SystemError when nothing is left for the step.
 TuneMemory plan_tuning(const FitTask& task);
 
-// ViT's and temporal model's part of the budgets, beside `taken` bytes for the rest of the fit.
+// What the budgets leave to ViT and temporal model beside `taken` bytes for the rest of the fit.
 // SystemError when nothing is left for it.
 std::uint64_t step_budget(const FitTask& task, std::uint64_t taken);
 
-// Exams of a step may go through the ViT one after another: neither a loss of all of them nor mixup
-// couples them.
+// Whether exams of a step may go through the ViT one after another. A Cox loss and mixup couple
+// them.
 bool exams_go_in_turn(const FitOptions& options, const Objective& objective);
 
 // The predicted peak of ViT and temporal model in a step; 0 for a fit without a ViT.
 std::uint64_t predict_vit_step(const FitTask& task);
-// A fit's ViT, with that plan.
-std::unique_ptr<tune::TunedVit> make_vit(const FitTask& task);
+// A fit's ViT. `memory`: its plan.
+std::unique_ptr<tune::TunedVit> make_vit(const FitTask& task, const TuneMemory& memory);
 
 }  // namespace coldframe::temporal
