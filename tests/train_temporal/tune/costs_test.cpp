@@ -42,13 +42,13 @@ constexpr Model kOthers[] = {
     {"vit_tiny_patch16_224", 448, 2, 1, 1, 0, 2},
 };
 
-// Predictions are exact but for oneDNN's buffers, which are estimates and weigh little beside
-// several frames. Without them, one or two frames suffice.
-bool are_exact() {
-  return !bfloat16_products_have_buffers();
+// Predictions are exact but for oneDNN's buffers, which differ from processor to processor. It has
+// them where the processor multiplies bfloat16 by itself; elsewhere that takes long.
+bool has_buffers(bool half) {
+  return half && bfloat16_products_have_buffers();
 }
 std::int64_t frames_of(const Model& model, bool half) {
-  return are_exact() ? std::min<std::int64_t>(model.frames, half ? 1 : 2) : model.frames;
+  return has_buffers(half) ? model.frames : std::min<std::int64_t>(model.frames, half ? 1 : 2);
 }
 
 ChainShape shape_of(const Model& model, bool half) {
@@ -74,11 +74,40 @@ double ratio(double predicted, double measured) {
   return measured == 0 ? (predicted == 0 ? 1 : 1e9) : predicted / measured;
 }
 
+constexpr double kMostOff = 0.03;
+
+// What passes from step to step, and what a graph keeps: nothing of it is a buffer.
+void expect_same_kept(const StepCost& predicted, const StepCost& measured) {
+  EXPECT_EQ(predicted.output, measured.output);
+  for (const auto& [word, keep] : kKeepWords) {
+    SCOPED_TRACE(word);
+    EXPECT_NEAR(ratio(predicted.output + predicted.graph(keep).saved,
+                      measured.output + measured.graph(keep).saved),
+                1, kMostOff);
+  }
+}
+
 // All that is live while a step runs backward, with or without a gradient of its input, relative
 // to what is measured.
 double whole(const StepCost& step, Keep keep) {
   const GraphCost& graph = step.graph(keep);
   return static_cast<double>(2 * step.output + graph.saved + graph.backward_extra);
+}
+
+// What lives while a step runs.
+void expect_same_peaks(const StepCost& predicted, const StepCost& measured) {
+  EXPECT_NEAR(
+      ratio(predicted.output + predicted.forward_extra, measured.output + measured.forward_extra),
+      1, kMostOff);
+  for (const auto& [word, keep] : kKeepWords) {
+    const GraphCost &a = predicted.graph(keep), &b = measured.graph(keep);
+    SCOPED_TRACE(word);
+    EXPECT_NEAR(ratio(predicted.output + a.saved + a.graph_extra,
+                      measured.output + b.saved + b.graph_extra),
+                1, kMostOff);
+    EXPECT_NEAR(ratio(whole(predicted, keep), whole(measured, keep)), 1, kMostOff)
+        << a.backward_extra << " " << b.backward_extra;
+  }
 }
 
 TEST(Costs, EveryStepTakesWhatItIsPredictedToTake) {
@@ -92,22 +121,10 @@ TEST(Costs, EveryStepTakesWhatItIsPredictedToTake) {
         const std::vector<StepCost> measured = plan::MeasuredVit(shape, torch::kCPU).steps(frames);
         const std::vector<std::string> names = step_names(shape);
         ASSERT_EQ(predicted.size(), measured.size());
-        const double most = half && !are_exact() ? 0.05 : 0.03;
         for (std::size_t i = 0; i < predicted.size(); ++i) {
-          const StepCost &a = predicted[i], &b = measured[i];
           SCOPED_TRACE(concat(model.name, half ? " bf16 " : " fp32 ", names[i]));
-          EXPECT_EQ(a.output, b.output);
-          EXPECT_NEAR(ratio(a.output + a.forward_extra, b.output + b.forward_extra), 1, most);
-          for (const auto& [word, keep] : kKeepWords) {
-            const GraphCost &c = a.graph(keep), &d = b.graph(keep);
-            SCOPED_TRACE(word);
-            EXPECT_NEAR(ratio(a.output + c.saved, b.output + d.saved), 1, most);
-            EXPECT_NEAR(
-                ratio(a.output + c.saved + c.graph_extra, b.output + d.saved + d.graph_extra), 1,
-                most);
-            EXPECT_NEAR(ratio(whole(a, keep), whole(b, keep)), 1, most)
-                << c.backward_extra << " " << d.backward_extra;
-          }
+          expect_same_kept(predicted[i], measured[i]);
+          if (!has_buffers(half)) expect_same_peaks(predicted[i], measured[i]);
         }
       }
     }
@@ -199,6 +216,7 @@ constexpr Planned kPlanned[] = {{"none", Strategy::kNone, 0},
                                 {"8 bits 0", Strategy::kOptimal, 0, true},
                                 {"8 bits 0.4", Strategy::kOptimal, 0.4, true}};
 
+// Where oneDNN has buffers, peaks follow from steps that were measured on this processor.
 TEST(Costs, PeaksOfSchedulesAreAsPredicted) {
   count_cpu_memory();
   TextRows table{{"model", "precision", "strategy", "MiB", "predicted / measured"}};
@@ -207,9 +225,14 @@ TEST(Costs, PeaksOfSchedulesAreAsPredicted) {
       ChainShape shape = shape_of(model, half);
       const std::int64_t frames = frames_of(model, half);
       plan::MeasuredVit vit(shape, torch::kCPU);
+      const auto measured_steps = has_buffers(half) ? vit.steps(frames) : std::vector<StepCost>();
       for (const Planned& planned : kPlanned) {
         shape.eight_bits = planned.eight_bits;
-        const ChunkCost cost = chunk_cost(shape, frames);
+        ChunkCost cost = chunk_cost(shape, frames);
+        for (std::size_t i = 0; i < measured_steps.size(); ++i) {
+          cost.chain[i] = measured_steps[i];
+          cost.chain[i].graphs.resize(keeps(planned.eight_bits).size());
+        }
         const auto none = simulate(make_schedule(Strategy::kNone, cost.chain, cost.input),
                                    cost.chain, cost.input);
         const std::uint64_t least = least_memory(cost.chain, cost.input);
@@ -220,8 +243,7 @@ TEST(Costs, PeaksOfSchedulesAreAsPredicted) {
         const Use measured = vit.follow(schedule, frames);
         const double quotient = ratio(predicted.peak, measured.peak);
         SCOPED_TRACE(concat(model.name, half ? " bf16 " : " fp32 ", planned.name));
-        EXPECT_GE(quotient, are_exact() ? 0.99 : 0.97);
-        EXPECT_LE(quotient, are_exact() ? 1.01 : 1.05);
+        EXPECT_NEAR(quotient, 1, has_buffers(half) ? 0.03 : 0.01);
         if (planned.strategy == Strategy::kOptimal) {
           EXPECT_LE(measured.peak, 1.01 * static_cast<double>(budget));
         }
