@@ -16,7 +16,7 @@ BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "cache", "common",
              "examples", "extract", "pyproject.toml", "tests", "train_temporal"}
 CODE = (".cpp", ".h", ".cu", ".cuh")
-MAX_LINES = 350
+MAX_LINES = 1200
 
 # Each room and the rooms from which it may include; a name with a suffix is one file of a room. A room
 # stands for the folders in it that have no line of their own.
