@@ -4,6 +4,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 #include <link.h>
+#include <omp.h>
 #include <torch/cuda.h>
 
 #include <algorithm>
@@ -139,12 +140,24 @@ void settle_vector_functions() {
     for (const Function function : kFunctions) function(torch::ones({1}, type));
 }
 
+// The threads of an OpenMP team for which `wanted` are asked.
+int team_of(int wanted) {
+  int given = 1;
+#pragma omp parallel num_threads(wanted)
+#pragma omp single
+  given = omp_get_num_threads();
+  return given;
+}
+
 }  // namespace
 
 torch::Device resolve_device(const std::string& word) {
   const torch::Device device = chosen_device(word);
   static std::once_flag settled;
-  std::call_once(settled, settle_vector_functions);
+  std::call_once(settled, [] {
+    set_torch_threads(torch::get_num_threads());
+    settle_vector_functions();
+  });
   return device;
 }
 
@@ -170,7 +183,14 @@ std::string device_name(const torch::Device& device) {
 void set_torch_threads(int threads) {
   constexpr std::size_t kPools = 2;  // OpenMP's and pthreadpool's, each with the caller for one
   require_threads(kPools * static_cast<std::size_t>(std::max(threads, 1) - 1));
-  torch::set_num_threads(threads);
+  omp_set_dynamic(0);  // a team is as large as it was asked to be, whatever the load
+  const int given = team_of(std::max(threads, 1));
+  if (given < threads)
+    log_info_once(concat("OpenMP gives a team ", plural(static_cast<std::size_t>(given), "thread"),
+                         " of ", threads,
+                         "; computing with as many (OMP_THREAD_LIMIT and "
+                         "OMP_MAX_ACTIVE_LEVELS allow more)"));
+  torch::set_num_threads(given);
 }
 
 }  // namespace coldframe

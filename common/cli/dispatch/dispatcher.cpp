@@ -13,6 +13,7 @@
 #include "common/cli/interrupt.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
+#include "common/threads/openmp_environment.h"
 
 namespace {
 
@@ -35,7 +36,10 @@ void print_help(std::ostream& out) {
   const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
   if (failed) throw SystemError(concat("cannot find my own program file: ", failed.message()));
   const std::string program = self.parent_path() / command.program;
-  if (command.needs_libtorch) find_libtorch();
+  if (command.needs_libtorch) {
+    find_libtorch();
+    prepare_openmp_environment();
+  }
   std::vector<std::string> words = {program};
   if (command.passes_name) words.emplace_back(command.name);
   words.insert(words.end(), rest.begin(), rest.end());
