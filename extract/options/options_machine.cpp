@@ -68,8 +68,8 @@ OptionRows machine_options(ExtractOptions& options) {
       {"devices", "LIST", parsed(options.devices, parse_devices),
        "several devices that share the work: all, or numbers of CUDA devices such as 0,1"},
       {"precision", "TYPE", text(options.precision),
-       "auto (default: the quickest on this device, held against fp32 on the CPU), fp32, bf16 or "
-       "fp16"},
+       "auto (default: the quickest on this device), fp32, bf16 or fp16; features of the first "
+       "frames are compared with fp32"},
       {"allow-mixed-precision", nullptr, flag(options.allow_mixed_precision),
        "extend a cache that was computed in another precision"},
       {"batch", "N", parsed(options.batch.batch, parse_batch),

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "common/cli/error.h"
+#include "common/cli/log.h"
 #include "common/text/text.h"
 #include "extract/vit/backbone_kinds.h"
 #include "extract/vit/cpu/choose.h"
@@ -33,19 +34,21 @@ void require_images(const torch::Tensor& images, const ImageSize& image_size) {
                          image_size.width, "]"));
 }
 
-Precision automatic_precision(const BackboneOptions& options, const torch::Device& device) {
-  if (device.is_cpu() && options.module.empty()) return cpu::quickest_precision();
-  return parse_precision("auto", device);
-}
-
 std::string strays_by(double cosine, const torch::Device& device) {
   return concat("features of the first frames have a cosine of ", fixed(cosine, 4),
                 " to those of fp32", device.is_cpu() ? "" : " on the CPU", ", expected at least ",
                 fixed(kLeastCosine, 3));
 }
 
+void leave_precision(Precision precision, const std::string& how, bool named) {
+  if (named)
+    throw SystemError(concat("--precision ", to_string(precision), ": ", how,
+                             "; give --precision fp32, or auto"));
+  log_warning(concat(to_string(precision), " ", how, "; computing in fp32"));
+}
+
 std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const torch::Device& device,
-                                        Precision precision) {
+                                        std::optional<Precision> precision) {
   const int sources =
       !options.weights.empty() + !options.module.empty() + options.random_seed.has_value();
   if (sources != 1)
@@ -56,8 +59,11 @@ std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const to
   if (options.image_size.height < 1 || options.image_size.width < 1)
     throw ConfigError(concat("--image-size ", options.image_size, " is not positive"));
   try {
-    if (!options.module.empty()) return make_compiled_backbone(options, device, precision);
-    return make_vit_backbone(options, device, precision);
+    if (options.module.empty() && device.is_cpu() && !precision)
+      return make_vit_backbone(options, device, cpu::quick_precisions());
+    const Precision one = precision ? *precision : parse_precision("auto", device);
+    if (!options.module.empty()) return make_compiled_backbone(options, device, one);
+    return make_vit_backbone(options, device, {one});
   } catch (const c10::OutOfMemoryError& error) {
     throw SystemError(concat("the backbone does not fit on ", device.str(), " (",
                              std::string_view(error.what_without_backtrace()).substr(0, 200),

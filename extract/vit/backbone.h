@@ -39,10 +39,13 @@ struct BackboneOptions {
   std::optional<Activation> activation{};
   FeatureOptions features{};  // ignored for a module, which makes its own
   ImageSize image_size{};
-  // If set, a ViT in bf16 or fp16, and any on a GPU, is compared on these images with the CPU
-  // engine in fp32. Where its features stray, it computes by other means and warns; SystemError
+  // If set, features in bf16 or fp16, and all of a ViT on a GPU, are compared on these images with
+  // those in fp32. Where they stray, the backbone computes by other means and warns; SystemError
   // where those stray, too.
   CheckInput check{};
+  // Somebody asked for the precision by name: SystemError where features stray in it, and a GPU
+  // rounds no more than the name says.
+  bool named_precision = false;
 };
 
 class Backbone {
@@ -80,13 +83,12 @@ inline constexpr double kLeastCosine = 0.999;  // of features to those of the CP
 // "features of the first frames have a cosine of 0.9 to those of fp32 on the CPU, expected …"
 std::string strays_by(double cosine, const torch::Device& device);
 
-// `--precision auto` stands for this: on the CPU what a ViT is quickest in; on a GPU as
-// parse_precision.
-Precision automatic_precision(const BackboneOptions& options, const torch::Device& device);
-
-// DataError / ConfigError: unreadable or mismatching weights, with the tensors' names and shapes.
-// SystemError: it does not fit on the device.
+// Without a precision (`--precision auto`) a ViT on the CPU is timed on options.check in each that
+// the processor has instructions for, and the quickest of those that do not stray is taken;
+// anything else computes as parse_precision() says. DataError / ConfigError: unreadable or
+// mismatching weights, with the tensors' names and shapes. SystemError: it does not fit on the
+// device.
 std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const torch::Device& device,
-                                        Precision precision);
+                                        std::optional<Precision> precision);
 
 }  // namespace coldframe::vit

@@ -5,12 +5,18 @@
 
 namespace coldframe::vit {
 
-// Takes options.weights, or random weights of options.architecture.
+// Takes options.weights, or random weights of options.architecture. Several precisions, on the CPU:
+// the quickest of them on options.check is taken, the first where nothing is given to compare.
 std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
-                                            const torch::Device& device, Precision precision);
+                                            const torch::Device& device,
+                                            const std::vector<Precision>& precisions);
 
 std::unique_ptr<Backbone> make_compiled_backbone(const BackboneOptions& options,
                                                  const torch::Device& device, Precision precision);
+
+// Features stray in this precision ("features of … have a cosine of …"): SystemError where somebody
+// named it, else a warning, and fp32 computes.
+void leave_precision(Precision precision, const std::string& how, bool named);
 
 // DataError unless images are [B, 3, H, W] float32.
 void require_images(const torch::Tensor& images, const ImageSize& image_size);

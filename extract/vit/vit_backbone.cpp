@@ -1,7 +1,11 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
+#include <chrono>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
@@ -24,7 +28,11 @@ namespace coldframe::vit {
 
 namespace {
 
-constexpr const char* kWithoutCheck = "; to compute without this check, name the --precision";
+// A precision that was expected to be the quickest gives way to one that is quicker by this factor:
+// two jobs on one machine should not differ for a few per cent.
+constexpr double kClearlyQuicker = 1.2;
+constexpr int kTimedPasses = 3;  // at least, and as many as take so long
+constexpr double kShortestTiming = 0.1, kLongestTiming = 2;  // seconds
 
 // The last block alone needs no naming: recipes are the same either way.
 FeatureOptions resolved(FeatureOptions options, const Architecture& architecture) {
@@ -35,7 +43,7 @@ FeatureOptions resolved(FeatureOptions options, const Architecture& architecture
 class VitBackbone : public Backbone {
  public:
   VitBackbone(VisionTransformer model, Json source, const BackboneOptions& options,
-              const torch::Device& device, Precision precision)
+              const torch::Device& device, const std::vector<Precision>& precisions)
       : model_(std::move(model)),
         source_(std::move(source)),
         architecture_(model_->architecture),
@@ -43,22 +51,25 @@ class VitBackbone : public Backbone {
         projection_(model_->projection),
         image_size_(options.image_size),
         device_(device),
-        precision_(precision) {
+        precision_(precisions.front()),
+        named_precision_(options.named_precision) {
     model_->eval();
-    const bool checks =
-        options.check.images.defined() && (precision != Precision::kFp32 || device.is_cuda());
-    const torch::Tensor exact = checks ? exact_features(options.check.images) : torch::Tensor();
+    const torch::Tensor& images = options.check.images;
+    if (images.defined() && (precision_ != Precision::kFp32 || device.is_cuda()))
+      exact_ = exact_features(images);
     const std::vector<torch::Tensor> weights = detached_tensors();
     if (device.is_cpu()) {
-      engine_ = cpu::make_engine(*model_, image_size_, precision);
-    } else if (auto engine = gpu::make_engine(*model_, options, device, precision)) {
-      gpu_engine_ = std::make_unique<gpu::GuardedEngine>(std::move(engine), options.check, exact);
+      begin_on_cpu(precisions, images, weights);
+      exact_ = torch::Tensor();
+      if (engine_) model_ = nullptr;  // it has its own copy of the weights
+      return;
+    }
+    if (auto engine = gpu::make_engine(*model_, options, device, precision_)) {
+      gpu_engine_ = std::make_unique<gpu::GuardedEngine>(std::move(engine), options.check, exact_);
       begin_on_gpu();
     }
-    if (checks && !gpu_engine_) check(exact, options.check.images, weights);
-    check_ = device.is_cuda() ? options.check : CheckInput();
-    exact_ = exact;
-    if (engine_) model_ = nullptr;  // it has its own copy of the weights
+    if (exact_.defined() && !gpu_engine_) check_operators(images, weights);
+    check_ = options.check;
   }
 
   torch::Tensor forward(const torch::Tensor& images) override {
@@ -130,6 +141,90 @@ class VitBackbone : public Backbone {
   }
 
  private:
+  // What computes on the CPU in one precision.
+  struct Candidate {
+    Precision precision;
+    std::unique_ptr<cpu::Engine> engine;  // null: LibTorch's operators
+    double seconds = std::numeric_limits<double>::infinity();
+  };
+
+  // Takes the quickest of these precisions in which features do not stray (fp32 where all do), or
+  // the first where nothing is compared.
+  void begin_on_cpu(const std::vector<Precision>& precisions, const torch::Tensor& images,
+                    const std::vector<torch::Tensor>& weights) {
+    std::vector<Candidate> candidates;
+    try {
+      for (const Precision precision : precisions) candidates.push_back(candidate(precision));
+      if (exact_.defined()) {
+        std::erase_if(candidates, [&](Candidate& one) { return strays(one, images, weights); });
+        if (candidates.size() > 1) time_all(candidates, images, weights);
+      }
+    } catch (const c10::OutOfMemoryError&) {
+      if (precisions.size() == 1) throw;
+      restore(weights);
+      candidates.clear();  // two of them do not fit
+      return begin_on_cpu({precisions.front()}, images, weights);
+    }
+    if (candidates.empty()) candidates.push_back(candidate(Precision::kFp32));
+    Candidate* best = &candidates.front();
+    for (Candidate& other : candidates)
+      if (kClearlyQuicker * other.seconds < best->seconds) best = &other;
+    precision_ = best->precision;
+    engine_ = std::move(best->engine);
+  }
+
+  Candidate candidate(Precision precision) const {
+    return {precision, cpu::make_engine(*model_, image_size_, precision)};
+  }
+
+  // Runs body() with what computes so in place, ready to compute.
+  template <class Body>
+  void with(Candidate& candidate, const std::vector<torch::Tensor>& weights, const Body& body) {
+    precision_ = candidate.precision;
+    std::swap(engine_, candidate.engine);
+    if (!engine_) model_->to(device_, scalar_type(precision_));
+    body();
+    if (!engine_) restore(weights);
+    std::swap(engine_, candidate.engine);
+  }
+
+  bool strays(Candidate& candidate, const torch::Tensor& images,
+              const std::vector<torch::Tensor>& weights) {
+    if (candidate.precision == Precision::kFp32) return false;
+    double cosine = 0;
+    with(candidate, weights, [&] { cosine = least_cosine(exact_, images); });
+    if (cosine >= kLeastCosine) return false;  // not so for NaN
+    leave_precision(precision_, strays_by(cosine, device_), named_precision_);
+    return true;
+  }
+
+  // In turns, so that another program on the machine slows all of them.
+  void time_all(std::vector<Candidate>& candidates, const torch::Tensor& images,
+                const std::vector<torch::Tensor>& weights) {
+    using Clock = std::chrono::steady_clock;
+    const auto since = [](Clock::time_point start) {
+      return std::chrono::duration<double>(Clock::now() - start).count();
+    };
+    const Clock::time_point begin = Clock::now();
+    const auto goes_on = [&](int passes) {
+      return since(begin) < (passes < kTimedPasses ? kLongestTiming : kShortestTiming);
+    };
+    for (int pass = 0; goes_on(pass); ++pass) {
+      for (Candidate& one : candidates) {
+        with(one, weights, [&] {
+          const Clock::time_point start = Clock::now();
+          features_of(images);
+          one.seconds = std::min(one.seconds, since(start));
+        });
+      }
+    }
+    std::vector<std::string> found;
+    for (const Candidate& one : candidates)
+      found.push_back(concat(to_string(one.precision), " ",
+                             fixed(1e3 * one.seconds / static_cast<double>(images.size(0)), 1)));
+    log_info(concat("--precision auto: ms for a frame by itself: ", join(found, ", ")));
+  }
+
   // Checks the engine before the job, on the job's stream. If features stray, the engine or the
   // precision may be the cause, so neither is used.
   void begin_on_gpu() {
@@ -139,8 +234,7 @@ class VitBackbone : public Backbone {
     gpu_engine_->check();
     gpu_engine_->release_memory();
     if (gpu_engine_->strays()) {
-      log_warning(concat(to_string(precision_), " ", gpu_engine_->failure(),
-                         "; computing in fp32 with LibTorch's operators", kWithoutCheck));
+      leave_precision(precision_, gpu_engine_->failure(), named_precision_);
       precision_ = Precision::kFp32;
       gpu_engine_ = nullptr;
     } else {
@@ -165,20 +259,15 @@ class VitBackbone : public Backbone {
                              "; use another device, or --device cpu"));
   }
 
-  // Falls back to fp32 where features stray from the exact ones.
-  void check(const torch::Tensor& exact, const torch::Tensor& images,
-             const std::vector<torch::Tensor>& weights) {
-    const double cosine = least_cosine(exact, images);
+  // LibTorch's operators on a GPU fall back to fp32 where features stray from the exact ones.
+  void check_operators(const torch::Tensor& images, const std::vector<torch::Tensor>& weights) {
+    const double cosine = least_cosine(exact_, images);
     if (cosine >= kLeastCosine) return;  // not so for NaN
     if (precision_ == Precision::kFp32) require_right(cosine);
-    log_warning(concat(to_string(precision_), " ", strays_by(cosine, device_),
-                       "; computing in fp32", kWithoutCheck));
+    leave_precision(precision_, strays_by(cosine, device_), named_precision_);
     precision_ = Precision::kFp32;
     restore(weights);
-    if (device_.is_cpu())
-      engine_ = cpu::make_engine(*model_, image_size_, precision_);
-    else
-      require_right(least_cosine(exact, images));
+    require_right(least_cosine(exact_, images));
   }
 
   // The readable model's features in fp32 on the CPU, before its weights move anywhere.
@@ -188,11 +277,14 @@ class VitBackbone : public Backbone {
                    [&](const torch::Tensor& image) { return model_->forward(image, features_); });
   }
 
+  torch::Tensor features_of(const torch::Tensor& images) {
+    const torch::InferenceMode guard;
+    return of_each(images, [&](const torch::Tensor& image) { return forward(image); });
+  }
+
   double least_cosine(const torch::Tensor& exact, const torch::Tensor& images) {
     const torch::InferenceMode guard;
-    const torch::Tensor found =
-        of_each(images, [&](const torch::Tensor& image) { return forward(image); });
-    return at::cosine_similarity(found, exact).min().item<double>();
+    return at::cosine_similarity(features_of(images), exact).min().item<double>();
   }
 
   // One image at a time: a check must not need more memory than the job.
@@ -235,12 +327,14 @@ class VitBackbone : public Backbone {
   ImageSize image_size_;
   torch::Device device_;
   Precision precision_;
+  bool named_precision_;
   CheckInput check_;     // on a GPU
   torch::Tensor exact_;  // its features in fp32 on the CPU; undefined: nothing is compared
 };
 
 std::unique_ptr<Backbone> random_backbone(const BackboneOptions& options,
-                                          const torch::Device& device, Precision precision) {
+                                          const torch::Device& device,
+                                          const std::vector<Precision>& precisions) {
   if (options.architecture.empty() && !options.stated)
     throw ConfigError("--random-weights needs an architecture; choose a --preset or name one");
   Architecture architecture =
@@ -258,7 +352,7 @@ std::unique_ptr<Backbone> random_backbone(const BackboneOptions& options,
   what["generator"] = kRandomWeightsVersion;
   what["seed"] = *options.random_seed;
   return std::make_unique<VitBackbone>(std::move(model), std::move(what), options, device,
-                                       precision);
+                                       precisions);
 }
 
 // The features that a projection's weight [P, D] gives.
@@ -293,8 +387,9 @@ VisionTransformer build(const WeightFiles& files, StateDict tensors,
 }  // namespace
 
 std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
-                                            const torch::Device& device, Precision precision) {
-  if (options.random_seed) return random_backbone(options, device, precision);
+                                            const torch::Device& device,
+                                            const std::vector<Precision>& precisions) {
+  if (options.random_seed) return random_backbone(options, device, precisions);
   const WeightFiles files = find_weight_files(options.weights);
   StateDict tensors = load_weights(files);  // names the files in its errors
   VisionTransformer model = in_context(concat("weights '", options.weights.string(), "'"),
@@ -303,7 +398,7 @@ std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
   what["kind"] = "vit";
   what["sha256"] = digest_of(files);
   return std::make_unique<VitBackbone>(std::move(model), std::move(what), options, device,
-                                       precision);
+                                       precisions);
 }
 
 }  // namespace coldframe::vit

@@ -24,30 +24,31 @@ void require_agreement(const cache::Location& location, const Json& agreed, cons
       "machine and nothing is stored yet, remove ", cache::agreement_path(location).string()));
 }
 
-Precision decide_precision(const ExtractOptions& options, const cache::CacheReader* cached,
-                           const cache::CacheReader* reused, const torch::Device& device) {
+// None where the first device finds it out.
+std::optional<Precision> decide_precision(const ExtractOptions& options,
+                                          const cache::CacheReader* cached,
+                                          const cache::CacheReader* reused,
+                                          const torch::Device& device) {
   const cache::CacheReader* earlier = cached ? cached : reused;
   const bool has_one = earlier && earlier->precisions().size() == 1;
   if (options.precision == "auto" && has_one)
     return parse_precision(earlier->precisions().front(), device);
-  const Precision precision = options.precision == "auto"
-                                  ? vit::automatic_precision(options.backbone, device)
-                                  : parse_precision(options.precision, device);
+  const std::optional<Precision> named =
+      options.precision == "auto"
+          ? std::nullopt
+          : std::optional(parse_precision(options.precision, device));
   if (cached && !options.allow_mixed_precision &&
-      cached->precisions() != std::vector{to_string(precision)})
+      cached->precisions() != std::vector{options.precision})
     throw CacheError(concat("the cache was computed in ", join(cached->precisions(), " and "),
-                            ", this run would compute in ", to_string(precision), "; give ",
+                            ", this run would compute in ", options.precision, "; give ",
                             has_one ? "--precision " + cached->precisions().front() + ", " : "",
                             "another --out, or --allow-mixed-precision"));
-  return precision;
+  return named;
 }
 
-// True if a backbone on this device is held against fp32: a GPU in every run, a CPU when it begins
-// a cache.
-bool is_checked(const ExtractOptions& options, bool cached, Precision precision,
-                const torch::Device& device) {
-  if (options.precision != "auto" || !options.backbone.module.empty()) return false;
-  return device.is_cuda() || (!cached && precision != Precision::kFp32);
+// True if a backbone on this device is held against fp32: a GPU always, a CPU where it may round.
+bool is_checked(std::optional<Precision> precision, const torch::Device& device) {
+  return device.is_cuda() || precision != Precision::kFp32;
 }
 
 }  // namespace
@@ -55,7 +56,7 @@ bool is_checked(const ExtractOptions& options, bool cached, Precision precision,
 void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
                     const frames::ExamList& input, const cache::CacheReader* cached,
                     const cache::CacheReader* reused, const cache::Location* shared) {
-  Precision precision = decide_precision(options, cached, reused, devices.first());
+  std::optional<Precision> precision = decide_precision(options, cached, reused, devices.first());
   bool decided = cached != nullptr || reused != nullptr;
   const auto agreed = shared ? cache::agreement(*shared) : std::nullopt;
   if (agreed && !decided && options.precision == "auto") {
@@ -65,13 +66,14 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
   vit::CheckInput check;  // read once
   const auto make = [&](const torch::Device& device) {
     vit::BackboneOptions wanted = options.backbone;
-    if (is_checked(options, decided, precision, device)) {
+    wanted.named_precision = options.precision != "auto";
+    if (is_checked(precision, device)) {
       if (!check.images.defined()) check = first_frames(input, options, 4);
       wanted.check = check;
     }
     auto backbone = vit::make_backbone(wanted, device, precision);
     if (decided && backbone->precision() != precision)
-      throw SystemError(concat(device.str(), " strays in ", to_string(precision),
+      throw SystemError(concat(device.str(), " strays in ", to_string(*precision),
                                ", in which the rest is computed; use another device, or begin "
                                "another --out on it"));
     decided = true;
@@ -80,7 +82,7 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
   };
   devices.load(make);
   if (!shared || options.allow_mixed_precision) return;
-  const Json own = kind_of(to_string(precision), devices.first());
+  const Json own = kind_of(to_string(*precision), devices.first());
   require_agreement(*shared, cache::agree(*shared, own), own);
 }
 

@@ -46,6 +46,9 @@ class CompiledBackbone : public Backbone {
     in_context(concat("backbone '", path_, "'"), [&] {
       module_ = load_module(path_, device, precision);
       check();
+      if (options.check.images.defined() && precision != Precision::kFp32 &&
+          module_->takes_precision())
+        hold_against_fp32(options);
     });
     sha256_ = sha256_file(options.module);
   }
@@ -88,6 +91,29 @@ class CompiledBackbone : public Backbone {
     if (difference > (precision_ == Precision::kFp32 ? 0.01 : 0.1))
       throw DataError(concat("its features of an image depend on the images beside it (by ",
                              fixed(100 * difference, 1), " %); export the model in eval mode"));
+  }
+
+  // On the same device, which computes in fp32 where features stray.
+  void hold_against_fp32(const BackboneOptions& options) {
+    const Precision rounded = precision_;
+    const torch::Tensor found = each_of(options.check.images);
+    precision_ = Precision::kFp32;
+    module_ = load_module(path_, device_, precision_);
+    const double cosine =
+        at::cosine_similarity(found, each_of(options.check.images)).min().item<double>();
+    const bool strays = !(cosine >= kLeastCosine);  // NaN, too
+    if (strays)
+      return leave_precision(rounded, strays_by(cosine, device_), options.named_precision);
+    precision_ = rounded;
+    module_ = load_module(path_, device_, precision_);
+  }
+
+  // One image at a time: a check must not need more memory than the job.
+  torch::Tensor each_of(const torch::Tensor& images) {
+    std::vector<torch::Tensor> features;
+    for (const torch::Tensor& image : images.split(1))
+      features.push_back(run(image).to(torch::kCPU));
+    return at::cat(features);
   }
 
   torch::Tensor run(const torch::Tensor& images) {

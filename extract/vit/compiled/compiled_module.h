@@ -19,6 +19,8 @@ class CompiledModule {
  public:
   virtual ~CompiledModule() = default;
   virtual const char* kind() const = 0;  // in recipes
+  // False where it was compiled for one.
+  virtual bool takes_precision() const { return false; }
   // images [B, 3, H, W] of the module's type, on its device. Throws as LibTorch does.
   virtual torch::IValue run(const torch::Tensor& images) = 0;
   // The part of such an error's text that says why.

@@ -22,6 +22,7 @@ class Torchscript : public CompiledModule {
   explicit Torchscript(torch::jit::Module module) : module_(std::move(module)) {}
 
   const char* kind() const override { return "torchscript"; }
+  bool takes_precision() const override { return true; }
   torch::IValue run(const torch::Tensor& images) override { return module_.forward({images}); }
   std::string cause_of(const std::exception& error) const override { return last_cause(error); }
 

@@ -25,9 +25,12 @@ const Kernels* quick_bf16_kernels() {
 
 }  // namespace
 
-Precision quickest_precision() {
-  if (has_amx() || quick_bf16_kernels()) return Precision::kBf16;
-  return avx512_fp16_kernels() ? Precision::kFp16 : Precision::kFp32;
+std::vector<Precision> quick_precisions() {
+  std::vector<Precision> found;
+  if (has_amx() || quick_bf16_kernels()) found.push_back(Precision::kBf16);
+  if (avx512_fp16_kernels()) found.push_back(Precision::kFp16);
+  found.push_back(Precision::kFp32);
+  return found;
 }
 
 std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, const ImageSize& image_size,

@@ -2,17 +2,18 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "common/torch/precision.h"
 #include "extract/vit/cpu/engine.h"
 
 namespace coldframe::vit::cpu {
 
-// Returns what a ViT is quickest in on this processor: bf16 with AMX, and with VDPBF16PS on AMD's
-// since Zen 4, which do twice the products of float's multiply-add. On Intel's Sapphire Rapids
-// family without AMX (some virtual machines hide it) VDPBF16PS does half as many, but fp16's
-// multiply-add twice as many: fp16. Else fp32.
-Precision quickest_precision();
+// The precisions that this processor has instructions for, the one expected to be the quickest
+// first. bf16: with AMX, and with VDPBF16PS on AMD's since Zen 4, which do twice the products of
+// float's multiply-add (on Intel's Sapphire Rapids family VDPBF16PS does half as many). fp16: with
+// AVX512-FP16, twice as many. fp32 is always among them.
+std::vector<Precision> quick_precisions();
 
 // The engine for a model of float weights; null, with the reason in the log, where there is none:
 // without AVX2, for fp16 without AVX512-FP16, for architectures that it refuses, and for bf16 with

@@ -32,7 +32,7 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
   if (precision != Precision::kFp32) {
     chosen.attention = cudnn_attention;
     // Only where a check follows, which can take it back.
-    chosen.gelu_in_product = options.check.images.defined();
+    chosen.gelu_in_product = options.check.images.defined() && !options.named_precision;
     // Later sums may exceed float16's range where the checked ones do not.
     if (chosen.gelu_in_product && precision == Precision::kBf16) chosen.residual = chosen.type;
   }

@@ -223,7 +223,9 @@ void FallBackTest::expect_fall_back(const torch::Device& device, const Architect
                           .activation = Activation::kGelu,
                           .features = {.pooling = Pooling::kMean},
                           .image_size = 12};
-  const auto build = [&](Precision precision) { return make_backbone(options, device, precision); };
+  const auto build = [&](std::optional<Precision> precision) {
+    return make_backbone(options, device, precision);
+  };
   EXPECT_EQ(build(Precision::kBf16)->precision(), Precision::kBf16);
   const torch::Tensor frames =
       (torch::arange(12 * 12 * 3) % 256).to(torch::kUInt8).view({1, 12, 12, 3});
@@ -236,6 +238,11 @@ void FallBackTest::expect_fall_back(const torch::Device& device, const Architect
   const double tolerance = device.is_cpu() ? 0 : 5e-3;
   EXPECT_TRUE(backbone->forward(images).allclose(build(Precision::kFp32)->forward(images),
                                                  tolerance, tolerance));
+
+  EXPECT_EQ(build(std::nullopt)->precision(), Precision::kFp32);
+  options.named_precision = true;
+  EXPECT_THAT(refusal([&] { build(Precision::kBf16); }),
+              HasSubstr("--precision bf16: features of the first frames have a cosine of"));
 
   write_safetensors(path_, weights_of(architecture), {});
   EXPECT_EQ(build(Precision::kBf16)->precision(), Precision::kBf16);
@@ -265,9 +272,20 @@ TEST_F(FallBackTest, HappensOnAGpuToo) {
   expect_fall_back(*testing::kGpu.device);
 }
 
-TEST(AutomaticPrecision, IsTheQuickestOnTheCpuForAViTAlone) {
-  EXPECT_EQ(automatic_precision({.random_seed = 1}, torch::kCPU), cpu::quickest_precision());
-  EXPECT_EQ(automatic_precision({.module = "a.pt"}, torch::kCPU), Precision::kFp32);
+// Which one is the machine's affair, that it computes as if it had been named is not.
+TEST_F(BackboneTest, WithoutAPrecisionComputesInOneOfTheProcessors) {
+  write_safetensors(path_, weights_of(small()), {});
+  BackboneOptions options{.weights = path_,
+                          .heads = 1,
+                          .activation = Activation::kGelu,
+                          .features = {.pooling = Pooling::kMean},
+                          .image_size = 12};
+  const torch::Tensor images = torch::linspace(-1, 1, 3 * 3 * 144).view({3, 3, 12, 12});
+  options.check.images = images;
+  const auto automatic = make_backbone(options, torch::kCPU, std::nullopt);
+  EXPECT_THAT(cpu::quick_precisions(), ::testing::Contains(automatic->precision()));
+  EXPECT_TRUE(automatic->forward(images).equal(
+      make_backbone(options, torch::kCPU, automatic->precision())->forward(images)));
 }
 
 TEST(RandomWeights, AreTheSameNumbersEverywhere) {
