@@ -5,9 +5,11 @@
 namespace coldframe::temporal {
 
 Autocast::Autocast(const MixedPrecision& precision, const torch::Device& device)
-    : active_(precision.active()), device_(device.type()) {
+    : active_(precision.active()),
+      device_(device.type()),
+      cached_(at::autocast::is_autocast_cache_enabled()) {
   if (!active_) return;
-  at::autocast::increment_nesting();
+  at::autocast::set_autocast_cache_enabled(false);
   at::autocast::set_autocast_dtype(device_, precision.type);
   at::autocast::set_autocast_enabled(device_, true);
 }
@@ -15,7 +17,14 @@ Autocast::Autocast(const MixedPrecision& precision, const torch::Device& device)
 Autocast::~Autocast() {
   if (!active_) return;
   at::autocast::set_autocast_enabled(device_, false);
-  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  at::autocast::set_autocast_cache_enabled(cached_);
+}
+
+torch::Tensor cast_once(const torch::Tensor& weight) {
+  const torch::DeviceType device = weight.device().type();
+  using namespace at::autocast;
+  if (!is_autocast_available(device) || !is_autocast_enabled(device)) return weight;
+  return weight.to(get_autocast_dtype(device));
 }
 
 torch::Tensor leave_mixed_precision(const torch::Tensor& outputs, const MixedPrecision& precision) {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "train_temporal/tune/recompute/step_autocast.h"
+#include "train_temporal/models/mixed_precision.h"
 #include "train_temporal/tune/redrawn_dropout.h"
 #include "train_temporal/tune/trained_parameters.h"
 
@@ -86,7 +86,7 @@ torch::Tensor Chain::dropped(const torch::Tensor& added, std::int64_t block, std
 }
 
 Values Chain::forward(std::size_t index, const Values& input, const Pass& pass, Keep keep) const {
-  const StepAutocast autocast(pass.precision, input[0].device());
+  const temporal::Autocast autocast({pass.precision}, input[0].device());
   const Step& step = steps_[index];
   std::optional<TensorRecipes> recipes;
   if (keep != Keep::kWhole) recipes.emplace(keep, pass.precision);

@@ -40,6 +40,17 @@ def test_fits_side_by_side_and_on_several_devices_give_the_same_bytes(cache, tmp
     assert content(tmp_path / "2") == one and content(tmp_path / "3") == one
 
 
+def test_half_precision_gives_the_same_bytes_with_any_jobs(cache, tmp_path):
+    """LibTorch's autocast caches weights for all threads together: one fit would empty another's cache."""
+    fits = ["--folds", 3, "--seeds", 2, "--compare", "lstm,transformer", "--epochs", 6, "--amp", "bf16", "--threads", 2]
+    run(words(cache, tmp_path / "one", *fits, "--jobs", 1), tmp_path / "one")
+    one = content(tmp_path / "one")
+    assert len(one) >= 9
+    for i in range(4):
+        run(words(cache, tmp_path / str(i), *fits, "--jobs", 3), tmp_path / str(i))
+        assert content(tmp_path / str(i)) == one
+
+
 FITS = ["--folds", 3, "--epochs", 800, "--patience", 0, "--threads", 2]
 
 

@@ -8,6 +8,7 @@
 
 #include "common/torch/to_device.h"
 #include "train_temporal/models/inputs/covariate_inputs.h"
+#include "train_temporal/models/mixed_precision.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -108,11 +109,12 @@ Value PackedFrames::clock() {
 
 Value PackedFrames::recur(const Value& x, std::int64_t layer) {
   if (config_.decays()) return of(decaying(x.tensor, layer));
-  const std::vector<torch::Tensor> weights = recurrent_weights(layer);
+  std::vector<torch::Tensor> weights = recurrent_weights(layer);
   const bool both_ways = config_.bidirectional;
   const torch::Tensor start =
       torch::zeros({both_ways ? 2 : 1, batch_.size(), config_.hidden}, x.tensor.options());
   if (x.tensor.is_cuda()) return of(recurrent_on_cuda(x.tensor, weights, start));
+  for (torch::Tensor& weight : weights) weight = cast_once(weight);
   if (is_lstm())
     return of(std::get<0>(torch::lstm(x.tensor, batch_.batch_sizes_tensor(), {start, start},
                                       weights, true, 1, 0.0, training_, both_ways)));
@@ -147,7 +149,8 @@ torch::Tensor PackedFrames::recurrent_on_cuda(const torch::Tensor& x, at::Tensor
 }
 
 torch::Tensor PackedFrames::decaying(const torch::Tensor& x, std::int64_t layer) {
-  const std::vector<torch::Tensor> w = recurrent_weights(layer);
+  std::vector<torch::Tensor> w = recurrent_weights(layer);
+  for (torch::Tensor& weight : w) weight = cast_once(weight);
   const torch::Tensor gamma = decay_factors(layer);  // [N, H]
   torch::Tensor state = torch::zeros({batch_.size(), config_.hidden}, x.options());
   std::vector<torch::Tensor> states;

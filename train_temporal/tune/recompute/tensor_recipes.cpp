@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "train_temporal/models/mixed_precision.h"
 #include "train_temporal/tune/recompute/eight_bits.h"
-#include "train_temporal/tune/recompute/step_autocast.h"
 
 namespace coldframe::tune {
 namespace {
@@ -113,7 +113,7 @@ torch::Tensor TensorRecipes::run(Again kind, const Tensors& inputs, const Comput
     Tensors values;
     for (const KeptTensor& each : kept)
       values.push_back(each.recipe ? each.view_of(each.recipe->value()) : each.tensor);
-    const StepAutocast autocast(type, values[0].device());
+    const temporal::Autocast autocast({type}, values[0].device());
     return compute(values);
   };
   auto recipe = std::make_shared<TensorRecipe>(anew);
