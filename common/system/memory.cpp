@@ -2,10 +2,12 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <string>
 
+#include "common/system/control_groups.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -13,7 +15,7 @@ namespace coldframe {
 namespace {
 
 // A line such as "VmRSS:	  123456 kB" of a file in /proc (proc(5)); 0 where there is none.
-std::uint64_t proc_field(const char* file, const char* name) {
+std::uint64_t proc_field(const std::filesystem::path& file, const char* name) {
   std::ifstream status(file);
   for (std::string line; std::getline(status, line);) {
     if (!line.starts_with(name)) continue;
@@ -34,8 +36,12 @@ std::uint64_t resident_bytes() {
 std::uint64_t peak_resident_bytes() {
   return proc_field("/proc/self/status", "VmHWM:");
 }
-std::uint64_t available_bytes() {
-  return proc_field("/proc/meminfo", "MemAvailable:");
+std::uint64_t available_bytes(const std::filesystem::path& root) {
+  const std::uint64_t machine = proc_field(root / "proc/meminfo", "MemAvailable:");
+  const std::optional<std::uint64_t> left = memory_left_by_groups(root);
+  if (!left) return machine;
+  const std::uint64_t available = machine == 0 ? *left : std::min(machine, *left);
+  return std::max<std::uint64_t>(available, 1);
 }
 
 namespace {

@@ -9,16 +9,17 @@
 #include <thread>
 #include <vector>
 
+#include "common/system/processors.h"
 #include "common/threads/threads.h"
 
 namespace coldframe {
 
 // body(0) … body(count − 1), each once, in any order, on at most `threads` threads (0: one for each
-// processor). When some throw, the error of the lowest of them is rethrown once all threads have
-// ended; turns that have not begun by then are left out.
+// processor that it may use). When some throw, the error of the lowest of them is rethrown once all
+// threads have ended; turns that have not begun by then are left out.
 template <typename Body>
 void parallel_for(std::size_t count, Body body, std::size_t threads = 0) {
-  if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+  if (threads == 0) threads = usable_processors();
   threads = std::min(threads, count);
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;

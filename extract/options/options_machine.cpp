@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <thread>
 
 #include "common/cli/error.h"
 #include "common/system/cuda_driver.h"
+#include "common/system/processors.h"
 #include "common/text/text.h"
 #include "extract/options/option_groups.h"
 
@@ -49,7 +49,7 @@ std::vector<std::string> parse_devices(const std::string& list) {
 // Decoders share the cores with a backbone on the CPU. Beside GPUs they have them to themselves,
 // but for one with each GPU, whose worker hands batches over and polls.
 int default_decode_threads(const std::vector<std::string>& devices) {
-  const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
+  const auto cores = static_cast<std::int64_t>(usable_processors());
   const bool gpu = cuda_driver::device_count() > 0;
   const auto on_gpus = std::count_if(devices.begin(), devices.end(), [&](const std::string& name) {
     return name.starts_with("cuda") || (name == "auto" && gpu);

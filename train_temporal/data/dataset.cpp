@@ -21,9 +21,9 @@ void require_memory(std::uint64_t needed) {
   if (fits_into_memory(needed)) return;
   throw SystemError(concat("the cache's features need ", human_bytes(needed),
                            " of memory, of which ", human_bytes(available_bytes()),
-                           " are available; take a machine with more memory, leave views out with "
-                           "--views clean, or let them be read as they are wanted: --features "
-                           "stream"));
+                           " are available; take a machine, or a limit of the container or the "
+                           "job, with more memory, leave views out with --views clean, or let them "
+                           "be read as they are wanted: --features stream"));
 }
 
 torch::Tensor empty_table(const std::vector<std::int64_t>& shape, torch::ScalarType type) {

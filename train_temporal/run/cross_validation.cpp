@@ -3,11 +3,11 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/system/cuda_driver.h"
+#include "common/system/processors.h"
 #include "common/text/text.h"
 #include "train_temporal/models/registry.h"
 #include "train_temporal/run/cohort/covariates.h"
@@ -22,7 +22,7 @@ namespace {
 std::size_t thread_count(const TrainOptions& options) {
   if (options.threads > 0) return options.threads;
   const auto here = static_cast<std::size_t>(options.step.local_count);
-  return std::max<std::size_t>(std::thread::hardware_concurrency() / here, 1);
+  return std::max<std::size_t>(usable_processors() / here, 1);
 }
 
 bool can_summarise(const ModelConfig& config) {

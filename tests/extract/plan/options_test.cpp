@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
+#include "common/system/processors.h"
 #include "common/text/text.h"
 #include "extract/frames/input/crop_rule.h"
 #include "extract/options/options.h"
@@ -108,7 +108,7 @@ TEST(ExtractOptions, DecodersLeaveRoomForABackboneOnTheCpu) {
   const auto threads = [](const std::string& more) {
     return parse_extract_options(words("--dry-run --input a --devices " + more))->decode_threads;
   };
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int cores = static_cast<int>(usable_processors());
   EXPECT_EQ(threads("cpu"), std::max(1, cores / 2));
   EXPECT_EQ(threads("cpu,0"), std::max(1, cores / 2));
   EXPECT_EQ(threads("0"), std::max(1, cores - 1));
