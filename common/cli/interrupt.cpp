@@ -27,24 +27,33 @@ std::int64_t now() {
 sigset_t stop_signals() {
   sigset_t set;
   ::sigemptyset(&set);
-  ::sigaddset(&set, SIGINT);
-  ::sigaddset(&set, SIGTERM);
+  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set, signal_number);
   return set;
 }
 
+// With the status that a shell expects of this signal. What the signal would do by itself is left
+// out in the first process of a container (pid_namespaces(7)).
+[[noreturn]] void leave(int signal_number) {
+  ::signal(signal_number, SIG_DFL);
+  const sigset_t set = stop_signals();
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  ::raise(signal_number);
+  constexpr int kByASignal = 128;
+  ::_exit(kByASignal + signal_number);
+}
+
+// Signals may come to several threads at once, and one amid the handler of another.
 void on_signal(int signal_number) {
-  if (stop.exchange(true)) {
-    if (signal_number == SIGTERM && now() - asked_at < kSameSignalSeconds) return;
-    // The second: leave at once, with the status that a shell expects of this signal. Handlers were
-    // installed with SA_NODEFER off, so the raise takes effect when this one returns.
-    ::signal(signal_number, SIG_DFL);
-    ::raise(signal_number);
+  if (!stop.exchange(true)) {
+    asked_at = now();
+    constexpr char kMessage[] =
+        "\nstopping after the current unit of work; press Ctrl-C again to stop at once\n";
+    [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
     return;
   }
-  asked_at = now();
-  constexpr char kMessage[] =
-      "\nstopping after the current unit of work; press Ctrl-C again to stop at once\n";
-  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+  const std::int64_t first = asked_at;  // 0: its handler is just about to set it
+  const bool is_the_same = first == 0 || now() - first < kSameSignalSeconds;
+  if (signal_number == SIGINT || !is_the_same) leave(signal_number);
 }
 
 }  // namespace
@@ -56,6 +65,9 @@ void install_stop_handlers() {
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  struct sigaction hangup = {};
+  ::sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
 }
 
 void hold_stop_signals() {
@@ -72,10 +84,11 @@ bool stop_requested() {
   return stop;
 }
 void request_stop() {
-  stop = true;
+  if (!stop.exchange(true)) asked_at = now();
 }
 void clear_stop_request() {
   stop = false;
+  asked_at = 0;
 }
 
 }  // namespace coldframe

@@ -1,5 +1,7 @@
-// Ctrl-C and SIGTERM: the first asks the job to finish its current unit, the second ends it at
-// once, except that a SIGTERM within five seconds of the first is the same one: SLURM sends two.
+// Ctrl-C, SIGTERM and SIGHUP (the terminal is gone): the first asks the job to finish its current
+// unit, the second ends it at once, except that a SIGTERM or SIGHUP within five seconds of the
+// first is the same one: SLURM sends two. A SIGHUP that is ignored from the start, by nohup, stays
+// so.
 #pragma once
 
 namespace coldframe {
