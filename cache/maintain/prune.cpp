@@ -90,12 +90,12 @@ void Pruner::rewrite(const fs::path& path, Step step) const {
   if (kept.exams.empty() && kept.failures.empty()) return remove_file_durably(path);
   const auto read_rows = [&](std::size_t exam, std::size_t array, std::span<std::byte> bytes) {
     const StoredExam& stored = kept.exams[exam];
-    file.read_run(rows[exam], 1, array, bytes);
+    file.read_run(*file.open(), rows[exam], 1, array, bytes);
     file.check_rows(stored.info.id, array, stored.checksums[array], bytes);
   };
   const auto read_thumbnails = [&](std::size_t exam, std::span<std::byte> bytes) {
     const StoredExam& stored = kept.exams[exam];
-    file.read_thumbnails(rows[exam], bytes);
+    file.read_thumbnails(*file.open(), rows[exam], bytes);
     file.check_thumbnails(stored.info.id, stored.thumbnails.checksum, bytes);
   };
   publish_large(path, kept, exam_by_exam(kept, read_rows, read_thumbnails),

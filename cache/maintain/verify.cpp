@@ -62,7 +62,7 @@ void FileCheck::check_thumbnails() {
   for (std::size_t exam = 0; exam < exams.size(); ++exam) {
     bytes.resize(exams[exam].thumbnails.bytes());
     try {
-      file->read_thumbnails(exam, bytes);
+      file->read_thumbnails(*file->open(), exam, bytes);
       file->check_thumbnails(exams[exam].info.id, exams[exam].thumbnails.checksum, bytes);
     } catch (const CacheError& error) {
       find(exams[exam].info.id, error.what());
@@ -83,7 +83,7 @@ void FileCheck::check_array(std::size_t array) {
     rows.resize(bytes);
     bool whole = true;
     try {
-      file->read_run(first, end - first, array, rows);
+      file->read_run(*file->open(), first, end - first, array, rows);
     } catch (const CacheError&) {
       whole = false;
     }
@@ -92,7 +92,7 @@ void FileCheck::check_array(std::size_t array) {
       const std::span<std::byte> part = rest.first(bytes_of(exam));
       rest = rest.subspan(part.size());
       try {
-        if (!whole) file->read_run(exam, 1, array, part);
+        if (!whole) file->read_run(*file->open(), exam, 1, array, part);
         file->check_rows(exams[exam].info.id, array, exams[exam].checksums[array], part);
       } catch (const CacheError& error) {
         find(exams[exam].info.id, error.what());

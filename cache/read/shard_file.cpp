@@ -24,16 +24,18 @@ void naming(const std::filesystem::path& path, Step step) {
 
 ShardFile::ShardFile(const std::filesystem::path& path, Detail detail, Check check) : path_(path) {
   CheckedFile file = open_checked(path, check);
-  file_ = std::move(file.bytes);
-  reader_ = std::move(file.reader);
-  identity_ = file_->identity();
+  auto open = std::make_shared<OpenShard>();
+  open->file = std::move(file.bytes);
+  open->reader = std::move(file.reader);
+  identity_ = open->file->identity();
   bytes_ = file.size;
-  end_ = file_->size();
+  end_ = open->file->size();
   naming(path_, [&] {
-    contents_ = read_metadata(*reader_, detail);
-    open_arrays();
+    contents_ = read_metadata(*open->reader, detail);
+    open_arrays(*open);
   });
-  bytes_read_ = file_->bytes_read();
+  bytes_read_ = open->file->bytes_read();
+  open_ = std::move(open);
   offsets_ = thumbnail_offsets_ = {0};
   for (const StoredExam& exam : contents_.exams) {
     offsets_.push_back(offsets_.back() + exam.info.frames());
@@ -41,36 +43,31 @@ ShardFile::ShardFile(const std::filesystem::path& path, Detail detail, Check che
   }
 }
 
-void ShardFile::open_arrays() {
+void ShardFile::open_arrays(OpenShard& open) const {
   for (std::size_t i = 0; i < contents_.header.arrays(); ++i)
-    arrays_.push_back(reader_->dataset(contents_.header.array(i).path));
-  if (contents_.header.recipe.has_thumbnails()) thumbnails_ = reader_->dataset(kThumbnailData);
+    open.arrays.push_back(open.reader->dataset(contents_.header.array(i).path));
+  if (contents_.header.recipe.has_thumbnails())
+    open.thumbnails = open.reader->dataset(kThumbnailData);
 }
 
-void ShardFile::reopen() {
-  auto again = open_unchecked(path_);
-  if (again->identity() != identity_)
+std::shared_ptr<const OpenShard> ShardFile::open() const {
+  if (open_) return open_;
+  auto again = std::make_shared<OpenShard>();
+  again->file = open_unchecked(path_);
+  if (again->file->identity() != identity_)
     throw CacheError(path_.string() + ": was replaced while it was being read; start again");
-  again->set_end(end_);
-  file_ = std::move(again);
+  again->file->set_end(end_);
   naming(path_, [&] {
-    reader_ = std::make_unique<hdf5::FileReader>(*file_);
-    open_arrays();
+    again->reader = std::make_unique<hdf5::FileReader>(*again->file);
+    open_arrays(*again);
   });
+  return again;
 }
 
-void ShardFile::close() {
-  arrays_.clear();
-  thumbnails_.reset();
-  reader_.reset();
-  file_.reset();
-}
-
-void ShardFile::read_run(std::size_t first, std::size_t count, std::size_t array,
-                         std::span<std::byte> rows) {
-  if (!is_open()) reopen();
+void ShardFile::read_run(const OpenShard& open, std::size_t first, std::size_t count,
+                         std::size_t array, std::span<std::byte> rows) const {
   const std::uint64_t row = offsets_[first];
-  naming(path_, [&] { arrays_[array].read_rows(row, offsets_[first + count] - row, rows); });
+  naming(path_, [&] { open.arrays[array].read_rows(row, offsets_[first + count] - row, rows); });
 }
 
 void ShardFile::check_rows(const std::string& id, std::size_t array, std::uint64_t checksum,
@@ -80,11 +77,11 @@ void ShardFile::check_rows(const std::string& id, std::size_t array, std::uint64
                           contents_.header.array(array).name, " do not match their checksum"));
 }
 
-void ShardFile::read_thumbnails(std::size_t exam, std::span<std::byte> bytes) {
-  if (!is_open()) reopen();
+void ShardFile::read_thumbnails(const OpenShard& open, std::size_t exam,
+                                std::span<std::byte> bytes) const {
   const std::uint64_t begin = thumbnail_offsets_[exam];
   naming(path_,
-         [&] { thumbnails_->read_rows(begin, thumbnail_offsets_[exam + 1] - begin, bytes); });
+         [&] { open.thumbnails->read_rows(begin, thumbnail_offsets_[exam + 1] - begin, bytes); });
 }
 
 void ShardFile::check_thumbnails(const std::string& id, std::uint64_t checksum,

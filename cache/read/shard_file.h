@@ -17,6 +17,14 @@
 
 namespace coldframe::cache {
 
+// A file of a cache with a descriptor. Any number of threads may read by it.
+struct OpenShard {
+  std::unique_ptr<InputFile> file;
+  std::unique_ptr<hdf5::FileReader> reader;  // of `file`, like what follows
+  std::vector<hdf5::DatasetReader> arrays;
+  std::optional<hdf5::DatasetReader> thumbnails;
+};
+
 class ShardFile {
  public:
   // Checks the trailer, the structure and the metadata, and loads the metadata. CacheError.
@@ -32,22 +40,26 @@ class ShardFile {
   // Frees the exams of contents(): a ShardSet keeps its own list. (`{}` would keep the memory.)
   void forget_exams() { contents_.exams = std::vector<StoredExam>(); }
 
-  // The rows of one array as stored, of `count` exams from number `first` of this file on. Opens
-  // the file again if close() was called; CacheError if it was replaced since.
-  void read_run(std::size_t first, std::size_t count, std::size_t array, std::span<std::byte> rows);
+  // The file, opened again after close(): CacheError if it was replaced since. Thread-safe.
+  std::shared_ptr<const OpenShard> open() const;
+  // Gives the descriptor back, unless somebody reads by it: a folder may have more shards than a
+  // process may open.
+  void close() { open_.reset(); }
+
+  // The rows of one array as stored, of `count` exams from number `first` of this file on.
+  // Thread-safe, as what follows.
+  void read_run(const OpenShard& open, std::size_t first, std::size_t count, std::size_t array,
+                std::span<std::byte> rows) const;
   // CacheError unless the rows of an exam have the checksum.
   void check_rows(const std::string& id, std::size_t array, std::uint64_t checksum,
                   std::span<const std::byte> rows) const;
   // All JPEGs of an exam, one behind the other (StoredThumbnails::bytes() in all), and the same.
-  void read_thumbnails(std::size_t exam, std::span<std::byte> bytes);
+  void read_thumbnails(const OpenShard& open, std::size_t exam, std::span<std::byte> bytes) const;
   void check_thumbnails(const std::string& id, std::uint64_t checksum,
                         std::span<const std::byte> bytes) const;
-  void close();  // gives the descriptor back; a folder may have more shards than a process may open
-  bool is_open() const { return reader_ != nullptr; }
 
  private:
-  void open_arrays();
-  void reopen();
+  void open_arrays(OpenShard& open) const;
 
   std::filesystem::path path_;
   std::string identity_;
@@ -56,11 +68,7 @@ class ShardFile {
   ShardContents contents_;
   std::vector<std::uint64_t> offsets_;            // [N+1] rows of the arrays
   std::vector<std::uint64_t> thumbnail_offsets_;  // [N+1] bytes
-
-  std::unique_ptr<InputFile> file_;
-  std::unique_ptr<hdf5::FileReader> reader_;  // of file_, like what follows
-  std::vector<hdf5::DatasetReader> arrays_;
-  std::optional<hdf5::DatasetReader> thumbnails_;
+  std::shared_ptr<const OpenShard> open_;         // null after close()
 };
 
 }  // namespace coldframe::cache

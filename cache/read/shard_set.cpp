@@ -72,7 +72,9 @@ void ShardSet::load(const std::vector<std::filesystem::path>& paths, Detail deta
   });
   for (std::size_t i = 0; i < files_.size(); ++i) {
     take_header(*files_[i], i == 0);
-    if (i < kMostOpenFiles) open_.push_back(i);
+    if (i >= kMostOpenFiles) continue;
+    open_.push_back({i, files_[i]->open()});
+    files_[i]->close();
   }
 }
 
@@ -199,24 +201,30 @@ std::size_t ShardSet::run_length(std::span<const std::size_t> exams, std::size_t
   return length;
 }
 
-ShardFile& ShardSet::file_in_use(std::size_t file) const {
-  if (open_.empty() || open_.back() != file) {
-    std::erase(open_, file);
-    if (open_.size() >= kMostOpenFiles) {
-      files_[open_.front()]->close();
-      open_.erase(open_.begin());
-    }
-    open_.push_back(file);
+std::shared_ptr<const OpenShard> ShardSet::keep_open(std::size_t file,
+                                                     std::shared_ptr<const OpenShard> fresh) const {
+  const std::lock_guard lock(*mutex_);
+  const auto known = std::ranges::find(open_, file, &OpenFile::first);
+  if (known != open_.end()) {
+    std::rotate(known, known + 1, open_.end());
+  } else if (fresh) {
+    if (open_.size() >= kMostOpenFiles) open_.erase(open_.begin());
+    open_.push_back({file, std::move(fresh)});
+  } else {
+    return nullptr;
   }
-  return *files_[file];
+  return open_.back().second;
+}
+
+std::shared_ptr<const OpenShard> ShardSet::open_file(std::size_t file) const {
+  if (auto known = keep_open(file, nullptr)) return known;
+  return keep_open(file, files_[file]->open());
 }
 
 void ShardSet::read_thumbnails(std::size_t exam, std::span<std::byte> bytes) const {
-  const ShardFile& file = *files_[places_[exam].file];
-  {
-    const std::lock_guard lock(*mutex_);
-    file_in_use(places_[exam].file).read_thumbnails(places_[exam].exam, bytes);
-  }
+  const Place& place = places_[exam];
+  const ShardFile& file = *files_[place.file];
+  file.read_thumbnails(*open_file(place.file), place.exam, bytes);
   file.check_thumbnails(exams_[exam].id, stored_[exam].thumbnails.checksum, bytes);
 }
 
@@ -224,10 +232,7 @@ void ShardSet::read_run(std::span<const std::size_t> run, std::size_t array,
                         std::span<std::byte> rows) const {
   const Place first = places_[run.front()];
   const ShardFile& file = *files_[first.file];
-  {
-    const std::lock_guard lock(*mutex_);
-    file_in_use(first.file).read_run(first.exam, run.size(), array, rows);
-  }
+  file.read_run(*open_file(first.file), first.exam, run.size(), array, rows);
   for (const std::size_t exam : run) {
     const std::size_t bytes = exams_[exam].frames() * header_.row_bytes(array);
     file.check_rows(exams_[exam].id, array, stored_[exam].checksums[array], rows.first(bytes));

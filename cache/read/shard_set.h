@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "cache/format/contents.h"
@@ -72,7 +73,12 @@ class ShardSet {
   void take_header(const ShardFile& file, bool first);
   void choose_exams();
   void choose_failures();
-  ShardFile& file_in_use(std::size_t file) const;  // under the mutex; may close another
+  // The file, opened. The mutex is held while the list of open files is looked at, not while a file
+  // is opened or read: a slow disk holds up who waits for it, and nobody else.
+  std::shared_ptr<const OpenShard> open_file(std::size_t file) const;
+  // The open file from the list, else `fresh`, which goes there in place of another; null without.
+  std::shared_ptr<const OpenShard> keep_open(std::size_t file,
+                                             std::shared_ptr<const OpenShard> fresh) const;
 
   ShardHeader header_;
   bool views_known_ = false;
@@ -86,7 +92,8 @@ class ShardSet {
   std::unordered_map<std::string, std::size_t> index_;
   std::unordered_map<std::string, std::uint32_t> failed_;  // the latest revision of failures
   mutable std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
-  mutable std::vector<std::size_t> open_;  // files with a descriptor, the least recently used first
+  using OpenFile = std::pair<std::size_t, std::shared_ptr<const OpenShard>>;
+  mutable std::vector<OpenFile> open_;  // the least recently used first
 };
 
 // Calls `load` with the files that are there. A packing process may remove a shard between the
