@@ -32,29 +32,38 @@ void FeatureSink::add_pixels(const DecodedFrame& frame) {
 
 void FeatureSink::add_feature(const FramePlace& place, std::span<const float> row) {
   std::vector<std::byte> tokens = assembly_.stored_tokens(row);
-  const std::lock_guard lock(mutex_);
-  ++computed_;
-  write(assembly_.add_feature(place, row, std::move(tokens)));
+  std::optional<Finished> finished;
+  {
+    const std::lock_guard lock(mutex_);
+    ++computed_;
+    finished = take(assembly_.add_feature(place, row, std::move(tokens)));
+  }
+  write(std::move(finished));
 }
 
+// Lost frames are pushed before anybody can complete their exam.
 void FeatureSink::add_exam(DecodedExam&& exam) {
-  const std::lock_guard lock(mutex_);
   for (LostFrames& lost : exam.lost) output_.push_lost(std::move(lost), !exam.as_before);
+  write(take(std::move(exam)));
+}
+
+std::optional<Finished> FeatureSink::take(DecodedExam&& exam) {
+  const std::lock_guard lock(mutex_);
   if (exam.as_before) {
     assembly_.drop(exam.task);
     ++unchanged_;
     progress_.add();
-    return;
+    return {};
   }
   if (exam.failure) {
     assembly_.drop(exam.task);
-    return write(Finished(std::move(*exam.failure)));
+    return std::move(*exam.failure);
   }
   partly_finite_ += exam.partly_finite;
   for (std::size_t slot = 0; slot < exam.info.frames(); ++slot)
     if (exam.info.present[slot] != 0) reused_ += exam.known.of_slot(slot);
-  write(assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails),
-                           std::move(exam.known)));
+  return take(assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails),
+                                 std::move(exam.known)));
 }
 
 void FeatureSink::tell_rate() {
@@ -85,14 +94,16 @@ PipelineResult FeatureSink::finish() {
   return result;
 }
 
-void FeatureSink::write(ExamAssembly::Whole&& exam) {
-  if (!exam) return;
+std::optional<Finished> FeatureSink::take(ExamAssembly::Whole&& exam) {
+  if (!exam) return {};
   frames_ += exam->info.frames();
-  write(Finished(std::move(*exam)));
+  return std::move(*exam);
 }
 
-void FeatureSink::write(Finished&& finished) {
-  output_.push(std::move(finished));
+void FeatureSink::write(std::optional<Finished>&& finished) {
+  if (!finished) return;
+  output_.push(std::move(*finished));
+  const std::lock_guard lock(mutex_);
   progress_.add();
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -34,8 +35,10 @@ class FeatureSink {
   PipelineResult finish();  // after all devices are done
 
  private:
-  void write(ExamAssembly::Whole&& exam);
-  void write(Finished&& finished);
+  std::optional<Finished> take(DecodedExam&& exam);
+  std::optional<Finished> take(ExamAssembly::Whole&& exam);  // under the mutex
+  // Not under the mutex: where the disk is slow it waits, and nobody else.
+  void write(std::optional<Finished>&& finished);
 
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::mutex mutex_;

@@ -1,5 +1,7 @@
 #include "extract/pipeline/write_stage.h"
 
+#include <utility>
+
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
@@ -30,7 +32,7 @@ WriteStage::~WriteStage() {
 }
 
 void WriteStage::push_work(Work&& work) {
-  if (!queue_.push(std::move(work))) finish();
+  if (!queue_.push(std::move(work))) end();
 }
 
 void WriteStage::push(Finished&& finished) {
@@ -41,10 +43,17 @@ void WriteStage::push_lost(LostFrames&& lost, bool is_new) {
   push_work(Lost{std::move(lost), is_new});
 }
 
-WriteCounts WriteStage::finish() {
+void WriteStage::end() {
   queue_.close();
-  if (thread_.joinable()) thread_.join();
+  {
+    const std::lock_guard lock(joining_);
+    if (thread_.joinable()) thread_.join();
+  }
   if (error_) std::rethrow_exception(error_);
+}
+
+WriteCounts WriteStage::finish() {
+  end();
   return std::move(counts_);
 }
 
@@ -70,8 +79,8 @@ void WriteStage::write(Finished& finished) {
   try {
     writer_.add(std::move(exam));
     ++counts_.exams;
-    // A scheduler that stops the job may not wait for the rest.
-    if (stop_requested()) writer_.publish();
+    // A scheduler that stops the job may not wait for the rest, which is published together.
+    if (stop_requested() && !std::exchange(stop_seen_, true)) writer_.publish();
   } catch (const DataError& error) {  // features that the storage type cannot hold
     unstorable.reason = error.what();
     fail(std::move(unstorable));

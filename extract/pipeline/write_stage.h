@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <exception>
+#include <mutex>
 #include <thread>
 #include <variant>
 
@@ -29,8 +30,9 @@ class WriteStage {
   WriteStage(cache::ShardWriter& writer, bool strict, std::size_t waiting);
   ~WriteStage();
 
-  // These throw what the writing thread ran into. Lost frames go before their exam, so that no
-  // crash leaves it without them; those of an exam that the cache has as it is are not `new`.
+  // These throw what the writing thread ran into, and several threads may call them. Lost frames go
+  // before their exam, so that no crash leaves it without them; those of an exam that the cache has
+  // as it is are not `new`.
   void push(Finished&& finished);
   void push_lost(LostFrames&& lost, bool is_new);
   WriteCounts finish();  // waits until all is handed to the writer; throws likewise
@@ -43,6 +45,7 @@ class WriteStage {
   using Work = std::variant<Finished, Lost>;
 
   void push_work(Work&& work);
+  void end();
   void work();
   void write(Finished& finished);
   void note(const Lost& lost);
@@ -50,9 +53,11 @@ class WriteStage {
 
   cache::ShardWriter& writer_;
   bool strict_;
+  bool stop_seen_ = false;
   WriteCounts counts_;
   BoundedQueue<Work> queue_;
   std::exception_ptr error_;  // set by the thread before it closes the queue
+  std::mutex joining_;
   std::jthread thread_;
 };
 
