@@ -68,45 +68,43 @@ int ClipInput::read_bytes(void* self, std::uint8_t* bytes, int size) {
   ClipInput& input = *static_cast<ClipInput*>(self);
   const std::size_t wanted = static_cast<std::size_t>(size);
   if (input.bytes_left_ < wanted) return AVERROR(ELOOP);
-  try {
+  return input.kept_.guard(AVERROR(EIO), [&] {
     const std::size_t count =
         input.file_->read_some(input.position_, std::as_writable_bytes(std::span(bytes, wanted)));
     input.position_ += count;
     input.bytes_left_ -= wanted;
     return count == 0 ? AVERROR_EOF : static_cast<int>(count);
-  } catch (const DataError&) {  // may not pass through C
-    return AVERROR(EIO);
-  }
+  });
 }
 
 std::int64_t ClipInput::seek(void* self, std::int64_t offset, int whence) {
   ClipInput& input = *static_cast<ClipInput*>(self);
-  const std::int64_t size = static_cast<std::int64_t>(input.file_->size());
-  whence &= ~AVSEEK_FORCE;
-  if (whence == AVSEEK_SIZE) return size;
-  std::int64_t from = 0;
-  if (whence == SEEK_CUR) from = static_cast<std::int64_t>(input.position_);
-  if (whence == SEEK_END) from = size;
-  std::int64_t target = 0;
-  if (__builtin_add_overflow(from, offset, &target) || target < 0) return AVERROR(EINVAL);
-  input.position_ = static_cast<std::uint64_t>(target);
-  return target;
+  constexpr std::int64_t kFailed = AVERROR(EINVAL);
+  return input.kept_.guard(kFailed, [&] {
+    const std::int64_t size = static_cast<std::int64_t>(input.file_->size());
+    const int way = whence & ~AVSEEK_FORCE;
+    if (way == AVSEEK_SIZE) return size;
+    std::int64_t from = 0;
+    if (way == SEEK_CUR) from = static_cast<std::int64_t>(input.position_);
+    if (way == SEEK_END) from = size;
+    std::int64_t target = 0;
+    if (__builtin_add_overflow(from, offset, &target) || target < 0) return kFailed;
+    input.position_ = static_cast<std::uint64_t>(target);
+    return target;
+  });
 }
 
 int ClipInput::read_pipe(void* self, std::uint8_t* bytes, int size) {
   ClipInput& input = *static_cast<ClipInput*>(self);
-  const std::span<char> wanted(reinterpret_cast<char*>(bytes), static_cast<std::size_t>(size));
-  std::size_t count = std::min(wanted.size(), input.head_.size() - input.position_);
-  std::copy_n(input.head_.begin() + static_cast<std::ptrdiff_t>(input.position_), count,
-              wanted.begin());
-  input.position_ += count;
-  try {
+  return input.kept_.guard(AVERROR(EIO), [&] {
+    const std::span<char> wanted(reinterpret_cast<char*>(bytes), static_cast<std::size_t>(size));
+    std::size_t count = std::min(wanted.size(), input.head_.size() - input.position_);
+    std::copy_n(input.head_.begin() + static_cast<std::ptrdiff_t>(input.position_), count,
+                wanted.begin());
+    input.position_ += count;
     if (count == 0) count = read_standard_input(wanted);
-  } catch (const DataError& error) {  // may not pass through C
-    input.broken_ = error.what();
-    return AVERROR(EIO);
-  }
-  return count == 0 ? AVERROR_EOF : static_cast<int>(count);
+    return count == 0 ? AVERROR_EOF : static_cast<int>(count);
+  });
 }
 
 const AVInputFormat& ClipInput::demuxer_of() {
@@ -130,6 +128,11 @@ const AVInputFormat& ClipInput::demuxer_of() {
   return *demuxer;
 }
 
+void ClipInput::refuse(const char* what, int status) const {
+  kept_.rethrow();
+  throw DataError(concat(what, ": ", ffmpeg_error(status)));
+}
+
 void ClipInput::open() {
   const AVInputFormat& demuxer = demuxer_of();
   auto* buffer = static_cast<unsigned char*>(av_malloc(kBufferBytes));
@@ -142,11 +145,10 @@ void ClipInput::open() {
   format_->codec_whitelist = av_strdup(kClipCodecs);
   AVFormatContext* format = format_.release();  // freed by FFmpeg when opening fails
   int status = avformat_open_input(&format, "", &demuxer, nullptr);
-  if (status < 0 && !broken_.empty()) throw DataError(broken_);
-  if (status < 0) throw DataError(concat("it cannot be opened: ", ffmpeg_error(status)));
+  if (status < 0) refuse("it cannot be opened", status);
   format_.reset(format);
   status = avformat_find_stream_info(format, nullptr);
-  if (status < 0) throw DataError(concat("its streams cannot be read: ", ffmpeg_error(status)));
+  if (status < 0) refuse("its streams cannot be read", status);
 }
 
 void ClipInput::choose_stream() {
@@ -166,16 +168,17 @@ bool ClipInput::read(AVPacket& packet) {
   for (;;) {
     av_packet_unref(&packet);
     const int status = av_read_frame(format_.get(), &packet);
-    if (status < 0 && !broken_.empty()) throw DataError(broken_);
-    if (status == AVERROR_EOF) return false;
+    if (status == AVERROR_EOF && !kept_) return false;
     if (status == AVERROR(ELOOP)) throw DataError("its container refers to itself in circles");
-    if (status < 0) throw DataError(concat("its container is damaged: ", ffmpeg_error(status)));
+    if (status < 0) refuse("its container is damaged", status);
     if (packet.stream_index == stream_->index) return true;
   }
 }
 
 bool ClipInput::go_to(std::int64_t timestamp) {
-  return av_seek_frame(format_.get(), stream_->index, timestamp, AVSEEK_FLAG_BACKWARD) >= 0;
+  const int status = av_seek_frame(format_.get(), stream_->index, timestamp, AVSEEK_FLAG_BACKWARD);
+  if (status < 0) kept_.rethrow();
+  return status >= 0;
 }
 
 }  // namespace coldframe::frames

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "common/cli/kept_error.h"
 #include "common/files/bytes/byte_source.h"
 #include "extract/frames/clip/ffmpeg.h"
 
@@ -45,6 +46,7 @@ class ClipInput {
   static std::int64_t seek(void* self, std::int64_t offset, int whence);
   static int read_pipe(void* self, std::uint8_t* bytes, int size);
   const AVInputFormat& demuxer_of();
+  [[noreturn]] void refuse(const char* what, int status) const;
   void open();
   void choose_stream();
 
@@ -52,7 +54,7 @@ class ClipInput {
 
   std::shared_ptr<const ByteSource> file_;  // null: a pipe, whose first bytes were looked at
   std::string head_;
-  std::string broken_;  // why a pipe could not be read to its end
+  KeptError kept_;  // of what FFmpeg calls
   std::uint64_t position_ = 0;
   std::uint64_t bytes_left_ = 0;  // that may be read before the file counts as one without end
   IoPointer io_;

@@ -1,6 +1,7 @@
 #include "extract/frames/image/jpeg2000.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 
@@ -20,7 +21,8 @@ struct Jpeg2000Input {
   std::size_t at = 0;
 };
 
-OPJ_SIZE_T read_code(void* buffer, OPJ_SIZE_T count, void* user) {
+// OpenJPEG, which is C, calls what follows: it throws nothing.
+OPJ_SIZE_T read_code(void* buffer, OPJ_SIZE_T count, void* user) noexcept {
   auto& input = *static_cast<Jpeg2000Input*>(user);
   const std::size_t done = std::min<std::size_t>(count, input.code.size() - input.at);
   if (done == 0) return static_cast<OPJ_SIZE_T>(-1);
@@ -29,25 +31,27 @@ OPJ_SIZE_T read_code(void* buffer, OPJ_SIZE_T count, void* user) {
   return done;
 }
 
-OPJ_OFF_T skip_code(OPJ_OFF_T count, void* user) {
+OPJ_OFF_T skip_code(OPJ_OFF_T count, void* user) noexcept {
   auto& input = *static_cast<Jpeg2000Input*>(user);
   if (count < 0 || static_cast<std::size_t>(count) > input.code.size() - input.at) return -1;
   input.at += static_cast<std::size_t>(count);
   return count;
 }
 
-OPJ_BOOL seek_code(OPJ_OFF_T position, void* user) {
+OPJ_BOOL seek_code(OPJ_OFF_T position, void* user) noexcept {
   auto& input = *static_cast<Jpeg2000Input*>(user);
   if (position < 0 || static_cast<std::size_t>(position) > input.code.size()) return OPJ_FALSE;
   input.at = static_cast<std::size_t>(position);
   return OPJ_TRUE;
 }
 
-void keep_message(const char* message, void* user) {
-  auto& kept = *static_cast<std::string*>(user);
-  if (kept.empty()) kept = trim(message);
+using Message = std::array<char, 512>;  // as long as OpenJPEG's own
+
+void keep_message(const char* message, void* user) noexcept {
+  auto& kept = *static_cast<Message*>(user);
+  if (kept.front() == '\0') std::strncpy(kept.data(), message, kept.size() - 1);
 }
-void ignore_message(const char*, void*) {}
+void ignore_message(const char*, void*) noexcept {}
 
 class Jpeg2000Decoder {
  public:
@@ -92,8 +96,9 @@ class Jpeg2000Decoder {
 
  private:
   [[noreturn]] void refuse() const {
+    const std::string message = trim(message_.data());
     throw DataError(
-        concat("its JPEG 2000 code cannot be decoded", message_.empty() ? "" : ": ", message_));
+        concat("its JPEG 2000 code cannot be decoded", message.empty() ? "" : ": ", message));
   }
 
   template <auto destroy>
@@ -108,7 +113,7 @@ class Jpeg2000Decoder {
   std::unique_ptr<opj_stream_t, Deleter<opj_stream_destroy>> stream_;
   std::unique_ptr<opj_codec_t, Deleter<opj_destroy_codec>> codec_;
   Jpeg2000Pixels image_;
-  std::string message_;
+  Message message_{};  // the first error, "" without one
 };
 
 // A blank picture may take a few bytes, whatever its size.

@@ -24,30 +24,34 @@ struct TiffCallbacks {
   using Stream = TiffFile::Stream;
   static tmsize_t read(thandle_t handle, void* data, tmsize_t count) {
     auto& stream = *static_cast<Stream*>(handle);
-    try {
+    return stream.kept.guard(tmsize_t{-1}, [&] {
       const std::size_t got = stream.file->read_some(
           stream.position, {static_cast<std::byte*>(data), static_cast<std::size_t>(count)});
       stream.position += got;
       return static_cast<tmsize_t>(got);
-    } catch (const Error&) {
-      return -1;  // libtiff is C: no exception may pass through it
-    }
+    });
   }
-  static tmsize_t write(thandle_t, void*, tmsize_t) { return -1; }
+  static tmsize_t write(thandle_t, void*, tmsize_t) noexcept { return -1; }
   static toff_t seek(thandle_t handle, toff_t offset, int whence) {
     auto& stream = *static_cast<Stream*>(handle);
-    const std::uint64_t base = whence == SEEK_SET   ? 0
-                               : whence == SEEK_CUR ? stream.position
-                                                    : stream.file->size();
-    return stream.position = base + offset;
+    return stream.kept.guard(static_cast<toff_t>(-1), [&] {
+      const std::uint64_t base = whence == SEEK_SET   ? 0
+                                 : whence == SEEK_CUR ? stream.position
+                                                      : stream.file->size();
+      return stream.position = base + offset;
+    });
   }
-  static int close(thandle_t) { return 0; }
-  static toff_t size(thandle_t handle) { return static_cast<Stream*>(handle)->file->size(); }
+  static int close(thandle_t) noexcept { return 0; }
+  static toff_t size(thandle_t handle) {
+    auto& stream = *static_cast<Stream*>(handle);
+    return stream.kept.guard(toff_t{0}, [&] { return stream.file->size(); });
+  }
 
   // Prints nothing: we report what goes wrong, with the file's name.
-  static int error(tiff*, void*, const char*, const char*, std::va_list) { return 1; }
+  static int error(tiff*, void*, const char*, const char*, std::va_list) noexcept { return 1; }
   // libjpeg only warns of the pixels that it makes up where data is missing.
-  static int warn(tiff*, void* stream, const char*, const char* format, std::va_list values) {
+  static int warn(tiff*, void* stream, const char*, const char* format,
+                  std::va_list values) noexcept {
     char text[256] = {};
     std::vsnprintf(text, sizeof text, format, values);
     for (const char* damage : {"remature end", "bad Huffman", "bad arithmetic"}) {
@@ -130,6 +134,7 @@ TiffFile::TiffFile(std::shared_ptr<const ByteSource> bytes)
   tiff_.reset(TIFFClientOpenExt("tiff", "rm", stream_.get(), Callbacks::read, Callbacks::write,
                                 Callbacks::seek, Callbacks::close, Callbacks::size, nullptr,
                                 nullptr, options.get()));
+  stream_->kept.rethrow();
   if (!tiff_) damaged_tiff();
 }
 
@@ -148,7 +153,10 @@ bool TiffFile::is_frame() const {
 bool TiffFile::has_several_pages() {
   bool found = is_frame();
   for (std::size_t i = 1; i < kMaxPages && !is_last(); ++i) {
-    if (TIFFReadDirectory(tiff_.get()) == 0) return true;
+    if (TIFFReadDirectory(tiff_.get()) == 0) {
+      stream_->kept.rethrow();
+      return true;
+    }
     if (is_frame() && std::exchange(found, true)) return true;
   }
   return false;
@@ -167,6 +175,7 @@ std::vector<std::uint64_t> TiffFile::pages(std::string& fault) {
     if (is_last()) break;
     if (directory + 1 == kMaxPages) throw DataError("it has more than 65536 pages");
     if (TIFFReadDirectory(tiff_.get()) != 0) continue;
+    stream_->kept.rethrow();
     fault = concat("the directory of page ", directory + 1,
                    " is damaged or truncated (they count from 0)");
     if (offsets.empty()) throw DataError(fault);
@@ -218,6 +227,7 @@ std::uint64_t TiffFile::least_bytes() {
 TiffPage TiffFile::open_page(std::uint64_t directory) {
   if (TIFFCurrentDirOffset(tiff_.get()) != directory &&
       TIFFSetSubDirectory(tiff_.get(), directory) == 0) {
+    stream_->kept.rethrow();
     damaged_tiff();
   }
   read_layout();
@@ -312,9 +322,11 @@ void TiffFile::hand_over(const std::byte* raw) {
 void TiffFile::read_rows(
     const std::function<void(std::int64_t y, std::span<const double>)>& visit) {
   row_.resize(static_cast<std::size_t>(page_.width * page_.channels));
-  read_tiff_rows(tiff_.get(), layout_, [&](std::int64_t y, const std::byte* raw) {
-    hand_over(raw);
-    visit(y, row_);
+  stream_->kept.call([&] {
+    read_tiff_rows(tiff_.get(), layout_, [&](std::int64_t y, const std::byte* raw) {
+      hand_over(raw);
+      visit(y, row_);
+    });
   });
   if (stream_->is_damaged) damaged_tiff();
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/cli/kept_error.h"
 #include "common/files/bytes/byte_source.h"
 #include "extract/frames/image/value_scale.h"
 #include "extract/frames/tiff/bands.h"
@@ -59,6 +60,7 @@ class TiffFile {
     std::shared_ptr<const ByteSource> file;
     std::uint64_t position = 0;
     bool is_damaged = false;  // libtiff warned that it made pixels up
+    KeptError kept = {};      // of what libtiff calls
   };
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<tiff, Close> tiff_;
