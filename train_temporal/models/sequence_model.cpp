@@ -1,6 +1,5 @@
 #include "train_temporal/models/sequence_model.h"
 
-#include <cmath>
 #include <stdexcept>
 
 #include "train_temporal/models/inputs/covariate_inputs.h"
@@ -21,20 +20,13 @@ void fill_uniform(torch::Tensor& parameter, double bound, std::uint64_t seed,
   parameter.copy_(values);
 }
 
-void initialise(SequenceModel& model, const ModelConfig& config, std::uint64_t seed) {
+void draw_weights(SequenceModel& model, std::uint64_t seed) {
   torch::NoGradGuard no_grad;
+  const std::map<std::string, double> bounds = model.drawn_weights();
   std::uint64_t number = 0;
-  std::int64_t fan_in = 1;
-  for (auto& item : model.named_parameters()) {
-    torch::Tensor& parameter = item.value();
-    const bool normalises = item.key().find("norm") != std::string::npos;
-    if (normalises) continue;  // LayerNorm begins with 1 and 0
-    // A bias follows its weight.
-    if (parameter.dim() > 1) fan_in = parameter.numel() / parameter.size(0);
-    const bool recurrent = item.key().starts_with("gru.") || item.key().starts_with("lstm.");
-    const auto scale = static_cast<double>(recurrent ? config.hidden : fan_in);
-    fill_uniform(parameter, 1.0 / std::sqrt(scale), seed, number++);
-  }
+  for (auto& item : model.named_parameters())
+    if (const auto bound = bounds.find(item.key()); bound != bounds.end())
+      fill_uniform(item.value(), bound->second, seed, number++);
 }
 
 bool takes_covariates_at_head(const ModelConfig& config) {
@@ -80,7 +72,7 @@ torch::Tensor SequenceModel::step(const torch::Tensor&, const torch::Tensor&, Fr
 std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64_t seed) {
   const std::shared_ptr<SequenceModel> model = config.architecture->make(config);
   model->inputs = config.inputs;
-  initialise(*model, config, seed);
+  draw_weights(*model, seed);
   if (takes_covariates_at_head(config)) add_covariate_head(*model, config);
   return model;
 }

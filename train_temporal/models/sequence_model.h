@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/torch/tensor.h"
@@ -29,6 +31,8 @@ class SequenceModel : public torch::nn::Module {
                              FrameState& state);
   virtual void set_statistics(const InputStatistics& statistics) = 0;
   virtual bool uses_features() const { return true; }
+  // The parameters that make_model() draws, by name, each uniformly within ± a bound.
+  virtual std::map<std::string, double> drawn_weights() const { return {}; }
   // True where times of frames matter though the configuration has none.
   virtual bool sees_times() const { return false; }
 
@@ -44,7 +48,7 @@ class SequenceModel : public torch::nn::Module {
   torch::nn::Linear covariate_head{nullptr};  // [C, K], where they go beside the head
 };
 
-// Weights start uniform in ±1/sqrt(fan in) (GRU: ±1/sqrt(H)), as PyTorch's do, from `seed` alone.
+// Weights start as the model says, and those that are drawn as `seed` alone says.
 std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64_t seed);
 
 // Logits in evaluation mode; no features are gathered for models that use none.

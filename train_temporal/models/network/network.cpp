@@ -27,16 +27,20 @@ std::pair<torch::nn::Module*, std::string> owner_of(torch::nn::Module& root,
 
 }  // namespace
 
-// LayerNorm begins with 1 and 0, and so does what standardises; make_model() draws the others.
 Network::Network(const ModelConfig& config) : config_(config) {
   for (const TensorRow& row : tensors_of(config)) {
     const auto [module, name] = owner_of(*this, row.name);
-    const bool norm = row.name.find("norm") != std::string::npos;
-    const bool one = row.is_buffer ? name.ends_with("_std") : norm && name == "weight";
-    const torch::Tensor value = one ? torch::ones(row.shape) : torch::zeros(row.shape);
+    const torch::Tensor value = torch::full(row.shape, row.value, torch::kFloat32);
     tensors_[row.name] = row.is_buffer ? module->register_buffer(name, value)
                                        : module->register_parameter(name, value);
   }
+}
+
+std::map<std::string, double> Network::drawn_weights() const {
+  std::map<std::string, double> bounds;
+  for (const TensorRow& row : tensors_of(config_))
+    if (row.bound > 0) bounds[row.name] = row.bound;
+  return bounds;
 }
 
 torch::Tensor Network::forward(const torch::Tensor& features, const PackedBatch& batch,

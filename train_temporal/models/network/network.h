@@ -19,6 +19,7 @@ class Network final : public SequenceModel {
   // features do.
   void set_statistics(const InputStatistics& statistics) override;
   bool uses_features() const override { return config_.architecture->sees_frames; }
+  std::map<std::string, double> drawn_weights() const override;
   const ModelConfig& config() const { return config_; }
 
  private:

@@ -1,6 +1,7 @@
 #include "train_temporal/models/network/tensor_list.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "common/text/text.h"
 
@@ -25,38 +26,49 @@ std::vector<TensorRow> TensorList::take() {
   return rows;
 }
 
-void TensorList::add_row(const std::string& name, std::vector<std::int64_t> shape, bool is_buffer) {
+void TensorList::add_row(TensorRow row) {
   std::size_t place = next_++;
   for (const auto& [prefix, known] : places_)
-    if (name.starts_with(prefix)) place = known;
-  rows_.push_back({place, {name, std::move(shape), is_buffer}});
+    if (row.name.starts_with(prefix)) place = known;
+  rows_.emplace_back(place, std::move(row));
+}
+
+void TensorList::add_drawn(const std::string& name, std::vector<std::int64_t> shape,
+                           std::int64_t fan_in) {
+  const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
+  add_row({.name = name, .shape = std::move(shape), .bound = bound});
+}
+
+void TensorList::add_statistics(const std::string& name, std::int64_t width) {
+  add_row({.name = name + "_mean", .shape = {width}, .is_buffer = true});
+  add_row({.name = name + "_std", .shape = {width}, .is_buffer = true, .value = 1});
 }
 
 Value TensorList::features() {
-  for (const char* name : {"feature_mean", "feature_std"}) add_row(name, {config_.dimension}, true);
+  add_statistics("feature", config_.dimension);
   return {config_.dimension};
 }
 
 TimeInputs TensorList::times() {
-  for (const char* name : {"time_mean", "time_std"}) add_row(name, {config_.time_values()}, true);
+  add_statistics("time", config_.time_values());
   return {{config_.time_values()}, {config_.time_values()}, {1}};
 }
 
 Value TensorList::clock() {
-  for (const char* name : {"clock_mean", "clock_std"}) add_row(name, {config_.clock_width}, true);
+  add_statistics("clock", config_.clock_width);
   if (config_.per_frame()) times();
   return {config_.clock_width + (config_.per_frame() ? kClockFrameInputs : 0)};
 }
 
 Value TensorList::linear(const Value& x, const std::string& name, std::int64_t width) {
-  add_row(weight_of(name), {width, x.width});
-  add_row(bias_of(name), {width});
+  add_drawn(weight_of(name), {width, x.width}, x.width);
+  add_drawn(bias_of(name), {width}, x.width);
   return {width};
 }
 
 Value TensorList::norm(const Value& x, const std::string& name) {
-  add_row(weight_of(name), {x.width});
-  add_row(bias_of(name), {x.width});
+  add_row({.name = weight_of(name), .shape = {x.width}, .value = 1});
+  add_row({.name = bias_of(name), .shape = {x.width}});
   return x;
 }
 
@@ -66,7 +78,7 @@ Value TensorList::join(const std::vector<Value>& parts) {
   return joined;
 }
 
-// As torch.nn.GRU and torch.nn.LSTM name them.
+// As torch.nn.GRU and torch.nn.LSTM name and draw them: within ±1/√H.
 Value TensorList::recur(const Value& x, std::int64_t layer) {
   const std::int64_t hidden = config_.hidden, gates = config_.architecture->gates * hidden;
   const std::string name = config_.architecture->name;
@@ -74,18 +86,18 @@ Value TensorList::recur(const Value& x, std::int64_t layer) {
   for (const char* end : {"", "_reverse"}) {
     if (*end != '\0' && !config_.bidirectional) continue;
     const std::string of = concat("_l", layer, end);
-    add_row(name + ".weight_ih" + of, {gates, x.width});
-    add_row(name + ".weight_hh" + of, {gates, hidden});
-    add_row(name + ".bias_ih" + of, {gates});
-    add_row(name + ".bias_hh" + of, {gates});
+    add_drawn(name + ".weight_ih" + of, {gates, x.width}, hidden);
+    add_drawn(name + ".weight_hh" + of, {gates, hidden}, hidden);
+    add_drawn(name + ".bias_ih" + of, {gates}, hidden);
+    add_drawn(name + ".bias_hh" + of, {gates}, hidden);
   }
   return {pooled_width(config_)};
 }
 
 Value TensorList::convolve(const Value& x, const std::string& name, std::int64_t width,
                            std::int64_t taps, std::int64_t) {
-  add_row(weight_of(name), {width, x.width, taps});
-  add_row(bias_of(name), {width});
+  add_drawn(weight_of(name), {width, x.width, taps}, taps * x.width);
+  add_drawn(bias_of(name), {width}, taps * x.width);
   return {width};
 }
 

@@ -14,6 +14,8 @@ struct TensorRow {
   std::string name;
   std::vector<std::int64_t> shape;
   bool is_buffer = false;
+  double value = 0;  // of all its elements before training,
+  double bound = 0;  // unless they are drawn, uniformly within ± this
 
   double size() const;
 };
@@ -52,7 +54,9 @@ class TensorList final : public Operations {
   void place(const std::string& prefix) override { places_[prefix] = next_++; }
 
  private:
-  void add_row(const std::string& name, std::vector<std::int64_t> shape, bool is_buffer = false);
+  void add_row(TensorRow row);
+  void add_drawn(const std::string& name, std::vector<std::int64_t> shape, std::int64_t fan_in);
+  void add_statistics(const std::string& name, std::int64_t width);  // name_mean, name_std
 
   std::vector<std::pair<std::size_t, TensorRow>> rows_;  // by place
   std::map<std::string, std::size_t> places_;

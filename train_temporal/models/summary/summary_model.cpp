@@ -1,5 +1,6 @@
 #include "train_temporal/models/summary/summary_model.h"
 
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -33,6 +34,11 @@ SummaryModel::SummaryModel(const ModelConfig& config) : config_(config) {
   summary_mean = register_buffer("summary_mean", torch::zeros(table));
   summary_std = register_buffer("summary_std", torch::ones(table));
   head = register_module("head", torch::nn::Linear(config.dimension, config.outputs));
+}
+
+std::map<std::string, double> SummaryModel::drawn_weights() const {
+  const double bound = 1 / std::sqrt(static_cast<double>(config_.dimension));
+  return {{"head.weight", bound}, {"head.bias", bound}};
 }
 
 void SummaryModel::set_statistics(const InputStatistics& statistics) {

@@ -23,7 +23,8 @@ class SummaryModel final : public SequenceModel {
   torch::Tensor step(const torch::Tensor& features, const torch::Tensor& time,
                      FrameState& state) override;
   void set_statistics(const InputStatistics& statistics) override;
-  bool sees_times() const override;  // slopes per second do
+  std::map<std::string, double> drawn_weights() const override;  // which a fit replaces
+  bool sees_times() const override;                              // slopes per second do
 
   // The summaries [B, D] that an output of the family sees: of all features, or of those of the
   // one stream that is seen.
