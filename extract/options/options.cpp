@@ -179,10 +179,7 @@ OptionRows backbone_options(ExtractOptions& options) {
       {"activation", "KIND", one_of(backbone.activation, vit::kActivations),
        "gelu, gelu_tanh, quick_gelu or silu (default likewise)"},
       {"preset", "NAME", text(options.preset), preset_names()},
-      {"pool", "KIND", parsed(backbone.features.pooling, vit::parse_pooling),
-       "cls, mean (of the patches), cls+mean, register-mean, prefix-mean (of class token and "
-       "registers, as a distilled DeiT has it), map (SigLIP's attention pooling), or none: every "
-       "token of the frame, one behind the other"},
+      {"pool", "KIND", parsed(backbone.features.pooling, vit::parse_pooling), vit::list_poolings()},
       {"layers", "N,N,…", parsed(backbone.features.layers, vit::parse_layers),
        "blocks, counted from 1, whose pooled outputs are put side by side, as in DINO's linear "
        "probing: 9,10,11,12 (default: the last block)"},

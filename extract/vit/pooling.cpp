@@ -14,6 +14,29 @@ std::string to_string(Pooling pooling) {
   return word_for(kPoolings, pooling);
 }
 
+std::string list_poolings() {
+  const auto meaning = [](Pooling pooling) {
+    switch (pooling) {
+      case Pooling::kCls:
+      case Pooling::kClsMean:
+      case Pooling::kRegisterMean:
+        break;
+      case Pooling::kMean:
+        return " (of the patches)";
+      case Pooling::kPrefixMean:
+        return " (of class token and registers, as a distilled DeiT has it)";
+      case Pooling::kMap:
+        return " (SigLIP's attention pooling)";
+      case Pooling::kNone:
+        return " (every token of the frame, one behind the other)";
+    }
+    return "";
+  };
+  std::vector<std::string> words;
+  for (const auto& [word, pooling] : kPoolings) words.push_back(concat(word, meaning(pooling)));
+  return join(words, ", ");
+}
+
 std::vector<std::int64_t> parse_layers(const std::string& text) {
   std::vector<std::int64_t> layers;
   for (const std::string& word : split(text, ',')) {

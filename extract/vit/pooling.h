@@ -21,6 +21,7 @@ inline const WordTable<Pooling> kPoolings{{"cls", Pooling::kCls},
                                           {"none", Pooling::kNone}};
 Pooling parse_pooling(const std::string& word);
 std::string to_string(Pooling pooling);
+std::string list_poolings();  // for people: every word, with what it means
 
 struct FeatureOptions {
   Pooling pooling = Pooling::kCls;
