@@ -25,12 +25,14 @@ std::atomic<bool> ended{false};
 std::atomic<bool> error_noted{false};
 std::atomic<bool> ends_by_itself{false};
 std::atomic<void*> reserve{nullptr};
+thread_local bool copes = false;  // the caller of operator new: it asks by std::nothrow
 std::terminate_handler usual_end = nullptr;
 constexpr std::array kFaults = {SIGSEGV, SIGBUS, SIGABRT};
 std::array<struct sigaction, kFaults.size()> usual_actions;
 static_assert(std::atomic<void*>::is_always_lock_free);  // handlers of signals touch them
 
 void on_failed_allocation() {
+  if (copes) throw std::bad_alloc();  // std::stable_sort, for one, goes on with a smaller buffer
   ended = true;
   std::free(reserve.exchange(nullptr));
   throw std::bad_alloc();
@@ -43,6 +45,14 @@ bool memory_is_short() {
   if (probe == MAP_FAILED) return true;
   ::munmap(probe, kProbe);
   return false;
+}
+
+void say(std::string_view message) {
+  if (note_error()) return;
+  constexpr std::string_view kClear = "\r\x1b[K";
+  if (stderr_is_terminal()) [[maybe_unused]]
+    const ssize_t cleared = ::write(STDERR_FILENO, kClear.data(), kClear.size());
+  [[maybe_unused]] const ssize_t told = ::write(STDERR_FILENO, message.data(), message.size());
 }
 
 [[noreturn]] void end_out_of_memory() {
@@ -65,9 +75,15 @@ bool is_lack_of_memory() {
   }
 }
 
-// HDF5's C++ library calls exit(-1) where it gets no memory, libgomp exit(1).
+// exit() that is not the program's own: a library gives up, as libgomp does with exit(1) where it
+// gets no thread. That is a fatal error, whatever code it has.
 void on_exit() {
-  if (!ends_by_itself && (ended || memory_is_short())) end_out_of_memory();
+  if (ends_by_itself) return;
+  if (ended || memory_is_short()) end_out_of_memory();
+  say("error: a library ended the program and said why above; if it got no threads, ask for fewer "
+      "(--threads, OMP_NUM_THREADS), or raise the limit on them (ulimit -u, or that of the "
+      "container or job)\n");
+  ::_exit(static_cast<int>(ExitCode::kFatal));
 }
 
 void on_terminate() {
@@ -125,14 +141,31 @@ bool note_error() {
 }
 
 void say_out_of_memory() {
-  if (note_error()) return;
-  constexpr std::string_view kClear = "\r\x1b[K";
-  constexpr std::string_view kMessage =
-      "error: out of memory; ask for less at a time or stop other programs, then run the same "
-      "command again\n";
-  if (stderr_is_terminal()) [[maybe_unused]]
-    const ssize_t cleared = ::write(STDERR_FILENO, kClear.data(), kClear.size());
-  [[maybe_unused]] const ssize_t told = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  say("error: out of memory; ask for less at a time or stop other programs, then run the same "
+      "command again\n");
 }
 
 }  // namespace coldframe
+
+namespace {
+
+void* try_to_allocate(std::size_t size) noexcept {
+  coldframe::copes = true;
+  void* memory = nullptr;
+  try {
+    memory = ::operator new(size);
+  } catch (const std::bad_alloc&) {  // the caller copes
+  }
+  coldframe::copes = false;
+  return memory;
+}
+
+}  // namespace
+
+// The standard lets a program replace these ([new.delete.single]).
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return try_to_allocate(size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return try_to_allocate(size);
+}

@@ -9,8 +9,9 @@
 namespace coldframe {
 
 // From now on std::terminate(), abort(), exit() and a fault end the program with the message when
-// memory is at its end. In all other cases they do what they did. May be the first thing that a
-// program does.
+// memory is at its end. In all other cases they do what they did, but for an exit() before
+// expect_exit(), which says that a library gave up and ends with the code of a fatal error, too.
+// May be the first thing that a program does.
 void watch_for_end_of_memory();
 
 // Lays some memory aside, which is given back when the first allocation fails, so that what is
@@ -24,7 +25,8 @@ void memory_recovered();
 // The program has come to its own end: from now on exit() is not a library that gives up.
 void expect_exit();
 
-// True when operator new has failed and memory_recovered() has not been called since.
+// True when operator new has failed, not for one who asked by std::nothrow, and memory_recovered()
+// has not been called since.
 bool memory_has_ended();
 
 // Notes that an error has been printed. Returns whether one had been before.

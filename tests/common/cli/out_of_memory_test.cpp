@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <new>
 #include <stdexcept>
 #include <thread>
@@ -62,7 +63,9 @@ TEST(OutOfMemoryDeathTest, IsSaidForLibrariesThatUseNullPointersOrAbort) {
 TEST(OutOfMemoryDeathTest, IsSaidWhenALibraryEndsTheProgram) {
   EXPECT_EXIT((begin(), limit_memory(), std::exit(-1)), ExitedWithCode(3), kOneMessage);
   EXPECT_EXIT((begin(), limit_memory(), expect_exit(), std::exit(1)), ExitedWithCode(1), "^$");
-  EXPECT_EXIT((begin(), std::exit(255)), ExitedWithCode(255), "^$");
+  constexpr char kGaveUp[] = "^error: a library ended the program [^\n]*threads[^\n]*\n$";
+  EXPECT_EXIT((begin(), std::exit(1)), ExitedWithCode(3), kGaveUp);
+  EXPECT_EXIT((begin(), std::exit(0)), ExitedWithCode(3), kGaveUp);
 }
 
 TEST(OutOfMemoryDeathTest, IsSaidOfAStackThatCannotGrow) {
@@ -81,6 +84,17 @@ TEST(OutOfMemoryDeathTest, HidesNoOtherFault) {
   EXPECT_EXIT((begin(), std::abort()), KilledBySignal(SIGABRT), "^$");
   const auto wrong = [] { throw std::logic_error("a mistake of ours"); };
   EXPECT_EXIT((begin(), std::thread(wrong).join()), KilledBySignal(SIGABRT), "a mistake of ours");
+}
+
+TEST(OutOfMemoryDeathTest, IsNotSaidAfterAnAllocationWhoseCallerCopes) {
+  const auto ask = [] {
+    constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max();
+    begin();
+    void* volatile one = ::operator new(kMost, std::nothrow);
+    void* volatile many = ::operator new[](kMost, std::nothrow);
+    if (one != nullptr || many != nullptr || memory_has_ended()) std::_Exit(8);
+  };
+  EXPECT_EXIT((ask(), write_to(nullptr)), KilledBySignal(SIGSEGV), "^$");
 }
 
 TEST(OutOfMemoryDeathTest, GivesItsReserveBack) {
