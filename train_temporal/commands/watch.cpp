@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,7 +41,10 @@ class Results {
     for (const auto& entry : fs::directory_iterator(out_ / "results")) {
       if (entry.path().extension() != ".json") continue;
       const Json result = read_json_file(entry.path());
-      results_[result.at("input").get<std::string>()] = result;
+      if (!result.contains("rows") || !result.contains("header") || !result.contains("input"))
+        throw DataError(concat("'", entry.path().string(), "' is no whole result of --watch; ",
+                               "remove it, and its arrival is predicted again"));
+      results_[result["input"].get<std::string>()] = result;
     }
     write_table();
   }
@@ -117,8 +119,8 @@ class Results {
   }
 
   static std::string row_of(const std::string& input, const Json& fields) {
-    std::vector<std::string> row = {input};
-    for (const Json& field : fields) row.push_back(field.get<std::string>());
+    auto row = fields.get<std::vector<std::string>>();
+    row.insert(row.begin(), input);
     return csv_row(row);
   }
 
@@ -282,8 +284,7 @@ Json result_of(const Arrival& arrival, Predictor& applied) {
 }
 
 void pause() {
-  const timespec second{1, 0};
-  ::nanosleep(&second, nullptr);  // a signal ends it
+  ::sleep(1);  // a signal ends it
 }
 
 // False where none has got a result.

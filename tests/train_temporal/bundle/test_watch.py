@@ -123,6 +123,15 @@ def test_results_of_another_bundle_are_refused(made, tmp_path):
     assert "of another bundle" in coldframe(*refused, expect=2).stderr
 
 
+def test_a_damaged_result_is_named(made, tmp_path):
+    incoming, out = tmp_path / "incoming", tmp_path / "out"
+    incoming.mkdir()
+    coldframe(*words(made, incoming, out, "--once"))
+    (out / "results/study-7.json").write_text('{"stamp": "", "header": [], "rows": []}')
+    assert "results/study-7.json' is no whole result of --watch; remove it" in coldframe(
+        *words(made, incoming, out, "--once"), expect=3).stderr
+
+
 def test_odd_arrivals_are_results_and_others_follow(made, tmp_path):
     incoming, out = tmp_path / "incoming", tmp_path / "out"
     incoming.mkdir()
