@@ -8,11 +8,6 @@
 #include "common/cli/out_of_memory.h"
 #include "common/text/text.h"
 
-// libhdf5_cpp.so calls this when it is loaded, to have HDF5 ended at exit. HDF5 1.10.8 crashes when
-// it ends after it ran out of memory, and there is nothing to end: what a store holds is written by
-// its owner. This definition, in the program, comes before the library's own.
-void H5::H5Library::initH5cpp() {}
-
 namespace coldframe::cache::hdf5 {
 namespace {
 
@@ -48,6 +43,7 @@ void keep_reasons() {
 }
 
 void throw_reason(std::string_view action) {
+  leave_without_destructors();
   const std::string reason = std::exchange(last_reason(), {});
   throw CacheError(
       concat("HDF5 cannot ", action, ": ", reason.empty() ? "no reason given" : reason));

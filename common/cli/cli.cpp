@@ -336,8 +336,7 @@ int run_main(int argc, char** argv,
     return finish_output(static_cast<int>(ExitCode::kDone));
   }
   const int code = finish_output(guarded(body, arguments));
-  // Destructors of libraries may well end a program that has no memory in another way.
-  if (memory_has_ended()) ::_exit(code);
+  if (leaves_without_destructors()) ::_exit(code);
   expect_exit();
   return code;
 }

@@ -24,6 +24,7 @@ constexpr std::size_t kProbe = 64u << 20;  // what glibc asks for when a thread 
 std::atomic<bool> ended{false};
 std::atomic<bool> error_noted{false};
 std::atomic<bool> ends_by_itself{false};
+std::atomic<bool> leaves_at_once{false};
 std::atomic<void*> reserve{nullptr};
 thread_local bool copes = false;  // the caller of operator new: it asks by std::nothrow
 std::terminate_handler usual_end = nullptr;
@@ -134,6 +135,14 @@ void memory_recovered() {
 
 bool memory_has_ended() {
   return ended;
+}
+
+void leave_without_destructors() {
+  leaves_at_once = true;
+}
+
+bool leaves_without_destructors() {
+  return leaves_at_once || ended;
 }
 
 bool note_error() {

@@ -25,6 +25,13 @@ void memory_recovered();
 // The program has come to its own end: from now on exit() is not a library that gives up.
 void expect_exit();
 
+// run_main() leaves at once when the program is done: what libraries have registered for its end
+// would fail. May be called from any thread.
+void leave_without_destructors();
+
+// Whether run_main() leaves so. It does, too, where memory has ended.
+bool leaves_without_destructors();
+
 // True when operator new has failed, not for one who asked by std::nothrow, and memory_recovered()
 // has not been called since.
 bool memory_has_ended();
