@@ -6,6 +6,7 @@
 
 #include "cache/maintain/lock.h"
 #include "common/cli/error.h"
+#include "common/system/open_files.h"
 #include "common/text/text.h"
 #include "common/threads/parallel.h"
 
@@ -66,13 +67,14 @@ void ShardSet::load(const std::vector<std::filesystem::path>& paths, Detail deta
   files_.resize(paths.size());
   open_.clear();
   views_known_ = false;
+  const std::size_t most_open = open_files_of_one(kMostOpenFiles);
   parallel_for(paths.size(), [&](std::size_t i) {
     files_[i] = std::make_unique<ShardFile>(paths[i], detail);
-    if (i >= kMostOpenFiles) files_[i]->close();
+    if (i >= most_open) files_[i]->close();
   });
   for (std::size_t i = 0; i < files_.size(); ++i) {
     take_header(*files_[i], i == 0);
-    if (i >= kMostOpenFiles) continue;
+    if (i >= most_open) continue;
     open_.push_back({i, files_[i]->open()});
     files_[i]->close();
   }
@@ -208,7 +210,7 @@ std::shared_ptr<const OpenShard> ShardSet::keep_open(std::size_t file,
   if (known != open_.end()) {
     std::rotate(known, known + 1, open_.end());
   } else if (fresh) {
-    if (open_.size() >= kMostOpenFiles) open_.erase(open_.begin());
+    if (open_.size() >= open_files_of_one(kMostOpenFiles)) open_.erase(open_.begin());
     open_.push_back({file, std::move(fresh)});
   } else {
     return nullptr;

@@ -23,6 +23,7 @@
 #include "common/cli/output.h"
 #include "common/files/file.h"
 #include "common/files/retry_policy.h"
+#include "common/system/open_files.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -218,9 +219,10 @@ void open_standard_streams() {
 // All output must have arrived: a full disk is an error, a reader that left (`| head`) is not.
 int finish_output(int code) {
   errno = 0;
+  std::fflush(stdout);  // of libraries
+  int error = errno;
   std::cout.flush();
-  std::fflush(stdout);
-  const int error = errno;
+  if (output_error() != 0) error = output_error();
   if (std::cout && !std::ferror(stdout)) return code;
   pollfd output = {STDOUT_FILENO, POLLOUT, 0};
   if (error == EPIPE || (::poll(&output, 1, 0) == 1 && (output.revents & POLLERR))) return code;
@@ -328,6 +330,7 @@ int run_main(int argc, char** argv,
   // A reader that leaves and a limit on file sizes are reported by write(), not by a death.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
+  raise_limit_of_open_files();
   set_patience(kUsualPatience);
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (!arguments.empty() && arguments.front() == "--version") {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/cli/out_of_memory.h"
+#include "common/cli/output.h"
 #include "common/text/printable.h"
 #include "common/text/table.h"
 
@@ -33,11 +34,7 @@ void write_line(std::string_view prefix, std::string_view colour, std::string_vi
   }
   line.append(without_middle(printable(message, Lines::kMany), kLongestMessage)).append("\n");
   const std::lock_guard lock(mutex);
-  for (std::size_t done = 0; done < line.size();) {
-    const ssize_t count = ::write(STDERR_FILENO, line.data() + done, line.size() - done);
-    if (count <= 0) return;  // nobody is left to whom the failure could be told
-    done += static_cast<std::size_t>(count);
-  }
+  write_all(STDERR_FILENO, line.data(), line.size());  // nobody is left to be told of a failure
 }
 
 }  // namespace

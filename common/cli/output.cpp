@@ -1,5 +1,9 @@
 #include "common/cli/output.h"
 
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <iostream>
 #include <mutex>
 #include <streambuf>
@@ -10,16 +14,22 @@
 namespace coldframe {
 namespace {
 
-// Threads may write at the same time, as they may to the buffers that C++ begins with.
+constexpr std::size_t kBuffered = 1 << 16;  // bytes
+
+// Threads may write at the same time, as they may to the buffers that C++ begins with. What is
+// written waits where a pipe or a terminal is full, whether its descriptor blocks or not.
 class PrintableBuffer : public std::streambuf {
  public:
-  explicit PrintableBuffer(std::streambuf* target) : target_(target) {}
+  PrintableBuffer(int descriptor, int& error)
+      : descriptor_(descriptor), error_(error), at_once_(::isatty(descriptor) == 1) {}
 
  protected:
   std::streamsize xsputn(const char* text, std::streamsize size) override {
     const std::lock_guard lock(mutex_);
     waiting_.append(text, static_cast<std::size_t>(size));
-    return pass_on(whole_code_points(waiting_)) ? size : 0;
+    make_printable(whole_code_points(waiting_));
+    const bool full = shown_.size() >= kBuffered || (at_once_ && shown_.ends_with('\n'));
+    return !full || write() ? size : 0;
   }
 
   int_type overflow(int_type next) override {
@@ -30,35 +40,62 @@ class PrintableBuffer : public std::streambuf {
 
   int sync() override {
     const std::lock_guard lock(mutex_);
-    return pass_on(waiting_.size()) && target_->pubsync() == 0 ? 0 : -1;
+    make_printable(waiting_.size());
+    return write() ? 0 : -1;
   }
 
  private:
-  bool pass_on(std::size_t bytes) {
-    const std::string shown = printable(std::string_view(waiting_).substr(0, bytes), Lines::kMany);
+  void make_printable(std::size_t bytes) {
+    shown_ += printable(std::string_view(waiting_).substr(0, bytes), Lines::kMany);
     waiting_.erase(0, bytes);
-    const auto size = static_cast<std::streamsize>(shown.size());
-    return target_->sputn(shown.data(), size) == size;
   }
 
-  std::streambuf* target_;
+  // What failed once is not tried again: its reader has left, or the disk is full.
+  bool write() {
+    if (error_ == 0 && !write_all(descriptor_, shown_.data(), shown_.size())) error_ = errno;
+    shown_.clear();
+    return error_ == 0;
+  }
+
+  const int descriptor_;
+  int& error_;
+  const bool at_once_;
   std::mutex mutex_;
   std::string waiting_;  // the beginning of a code point whose other bytes come later
+  std::string shown_;    // printable, and not written yet
 };
 
-// The streams are flushed after the last destructor has run, hence none of the buffer.
-void pass_through(std::ostream& stream) {
-  stream.rdbuf(new PrintableBuffer(stream.rdbuf()));
-}
+int output_fault = 0, message_fault = 0;
 
 }  // namespace
 
+// The streams are flushed after the last destructor has run, hence none of the buffers.
 void make_output_printable() {
   [[maybe_unused]] static const bool done = [] {
-    pass_through(std::cout);
-    pass_through(std::cerr);
+    std::cout.rdbuf(new PrintableBuffer(STDOUT_FILENO, output_fault));
+    std::cerr.rdbuf(new PrintableBuffer(STDERR_FILENO, message_fault));
     return true;
   }();
+}
+
+int output_error() {
+  return output_fault;
+}
+
+bool write_all(int descriptor, const char* bytes, std::size_t size) {
+  while (size > 0) {
+    const ssize_t count = ::write(descriptor, bytes, size);
+    if (count > 0) {
+      bytes += count;
+      size -= static_cast<std::size_t>(count);
+      continue;
+    }
+    pollfd full = {descriptor, POLLOUT, 0};
+    if (count == 0) errno = EIO;
+    if (count < 0 && errno == EAGAIN && (::poll(&full, 1, -1) > 0 || errno == EINTR)) continue;
+    if (count == 0 || errno != EINTR) return false;
+  }
+  return true;
 }
 
 }  // namespace coldframe

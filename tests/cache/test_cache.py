@@ -170,3 +170,13 @@ def test_a_killed_writer_loses_nothing_acknowledged(tmp_path, name):
     driver("write", path, len(acknowledged), len(acknowledged) + 2)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted([name, "log"])
     assert tool("verify", path).returncode == 0
+
+
+def test_a_cache_has_more_shards_than_a_process_may_have_files(tmp_path):
+    folder = tmp_path / "x.cache"
+    driver("write", folder, 0, 60)
+    assert len(list(folder.glob("shard-*.h5"))) > 40
+    limited = ["bash", "-c", 'ulimit -n 24; exec "$@"', "-", TOOL, "stats", folder]
+    done = subprocess.run(limited, capture_output=True, text=True)
+    assert done.returncode in (0, 1) and "Too many open files" not in done.stderr, done.stderr
+    assert done.stdout == subprocess.run(limited[4:], capture_output=True, text=True).stdout

@@ -1,9 +1,13 @@
 """The `coldframe` command as a shell sees it, and the page of charts as an XML parser does."""
 
+import fcntl
 import os
 import pathlib
 import re
+import struct
 import subprocess
+import termios
+import time
 import xml.etree.ElementTree as xml
 
 import pytest
@@ -119,6 +123,26 @@ def test_a_full_disk_is_an_error_and_a_reader_that_left_is_not():
     done = subprocess.run([COLDFRAME, "--help"], stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert done.returncode == 0 and done.stderr == ""
+
+
+@pytest.mark.parametrize("stream, words", [("stdout", ["extract", "--help"]), ("stderr", ["cache", "-" * 6000])])
+def test_a_pipe_that_does_not_block_gets_everything(stream, words):
+    """As a parent makes it that waits for many, for instance Node.js. It is full before anybody reads."""
+    whole = subprocess.run([COLDFRAME, *words], capture_output=True)
+    expected = getattr(whole, stream)
+    assert len(expected) > 5000
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writer, False)
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: writer}
+    process = subprocess.Popen([COLDFRAME, *words], **streams)
+    os.close(writer)
+    with open(reader, "rb", buffering=0) as file:
+        held = lambda: struct.unpack("i", fcntl.ioctl(file, termios.FIONREAD, b"1234"))[0]
+        while process.poll() is None and held() < 4096:
+            time.sleep(0.001)
+        read = file.readall()
+    assert process.wait() == whole.returncode and read == expected
 
 
 def test_closed_standard_streams_do_no_harm():
