@@ -15,7 +15,8 @@ std::string exam_folder_name(std::size_t place, std::string_view exam);
 // "007.png"; `end`: what follows the number.
 std::string frame_file_name(std::size_t slot, std::string_view end);
 
-// Within a folder that is published as a whole; SystemError when it cannot be written.
+// Within a folder that is published as a whole, which syncs it; SystemError when it cannot be
+// written.
 void write_exam_file(const std::filesystem::path& path, std::string_view bytes);
 
 // ConfigError when anything but folders of exams with files of these extensions lies in `folder`;

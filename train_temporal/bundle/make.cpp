@@ -12,6 +12,7 @@
 #include "common/files/csv.h"
 #include "common/files/file.h"
 #include "common/files/publish/atomic_file.h"
+#include "common/files/publish/destination.h"
 #include "common/files/publish/outputs.h"
 #include "common/text/text.h"
 #include "extract/plan/recipe.h"
@@ -245,7 +246,7 @@ void check_out(const MakeOptions& options) {
 
 void make_bundle(const MakeOptions& options) {
   check_out(options);
-  const fs::path out = fs::absolute(options.out);
+  const fs::path out = link_target(without_trailing_slash(fs::absolute(options.out)));
   const ScratchFolder scratch(out.parent_path());
   const fs::path folder = scratch.path() / "bundle";
   create_folders_durably(folder);

@@ -8,6 +8,7 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/publish/atomic_file.h"
+#include "common/files/publish/destination.h"
 #include "common/files/publish/outputs.h"
 #include "common/files/publish/scratch_folder.h"
 #include "common/text/text.h"
@@ -225,7 +226,7 @@ void require_replaceable(const fs::path& out, bool overwrite) {
 
 void write_results(const ApplyOptions& options, const RunReport& report, const Json& summary,
                    const std::string& predictions) {
-  const fs::path out = without_trailing_slash(fs::absolute(options.out));
+  const fs::path out = link_target(without_trailing_slash(fs::absolute(options.out)));
   create_folders_durably(out.parent_path());
   const ScratchFolder scratch(out.parent_path());
   const fs::path working = scratch.path() / "results";

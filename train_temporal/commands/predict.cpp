@@ -10,6 +10,7 @@
 #include "common/cli/log.h"
 #include "common/cli/progress.h"
 #include "common/files/publish/atomic_file.h"
+#include "common/files/publish/destination.h"
 #include "common/files/publish/outputs.h"
 #include "common/files/publish/scratch_folder.h"
 #include "common/text/text.h"
@@ -133,9 +134,11 @@ std::vector<ExplainedExam> explain(Ensemble& ensemble, const Dataset& dataset,
 // Maps as they grow, in a folder that appears when it is whole.
 struct UnfinishedMaps {
   UnfinishedMaps(Predictor& applied, const Dataset& dataset, const ApplyOptions& options)
-      : scratch(std::filesystem::absolute(options.maps).parent_path()),
+      : out(link_target(std::filesystem::absolute(options.maps))),
+        scratch(out.parent_path()),
         folder(scratch.path() / "maps"),
         writer(folder, applied.ensemble().models(), dataset, applied.weights(options.weights)) {}
+  std::filesystem::path out;
   ScratchFolder scratch;
   std::filesystem::path folder;
   MapWriter writer;
@@ -154,7 +157,7 @@ void write_explanations(Ensemble& ensemble, const Dataset& dataset,
   if (!maps) return;
   outcome.mapped_block = maps->writer.maps().block();
   outcome.map_gap = maps->writer.maps().largest_gap();
-  publish(maps->folder, options.maps, existing_for(options.overwrite), require_maps);
+  publish(maps->folder, maps->out, existing_for(options.overwrite), require_maps);
 }
 
 void warn_of_use(Predictor& applied, const SequenceReader& cache,

@@ -15,6 +15,7 @@
 #include "common/files/bytes/npy_header.h"
 #include "common/files/csv.h"
 #include "common/files/exam_files.h"
+#include "common/files/publish/destination.h"
 #include "common/files/publish/file_set.h"
 #include "common/files/publish/outputs.h"
 #include "common/files/publish/scratch_folder.h"
@@ -193,7 +194,8 @@ struct ExportNames {
 
 void check_names(const ExportNames& names, const std::string& cache, bool overwrite) {
   std::vector<NamedOutput> outputs;
-  for (const fs::path& name : names.all()) outputs.push_back({"OUT", name});
+  for (const fs::path& name : names.all())
+    outputs.push_back({"OUT", name, {}, name == names.thumbnails});
   check_outputs(outputs, {{"PATH", cache}}, overwrite_said(overwrite));
   if (fs::exists(names.thumbnails)) require_thumbnails(names.thumbnails);
 }
@@ -211,10 +213,11 @@ void write_all(const CacheReader& cache, const Exporter& exporter, const std::st
   FileSet written(existing);
   std::optional<ScratchFolder> unfinished;
   if (!names.thumbnails.empty()) {
-    unfinished.emplace(fs::absolute(names.thumbnails).parent_path());
+    const fs::path out = link_target(fs::absolute(names.thumbnails));
+    unfinished.emplace(out.parent_path());
     const fs::path content = unfinished->path() / "content";
     write_thumbnails(cache, exporter.exams(), content);
-    written.add_folder(content, names.thumbnails, require_thumbnails);
+    written.add_folder(content, out, require_thumbnails);
   }
   if (!names.cut.empty()) exporter.write_cut(written.add(names.cut));
   exporter.write_exams_table(written.add(names.exams));

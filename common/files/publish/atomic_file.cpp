@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
+#include "common/files/publish/destination.h"
 #include "common/files/retry_policy.h"
 #include "common/text/text.h"
 
@@ -71,7 +73,7 @@ bool is_stale(std::string_view name, const std::string& prefix) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+AtomicFile::AtomicFile(fs::path path, mode_t mode) : path_(link_target(std::move(path))) {
   if (!path_.has_filename()) {
     throw SystemError(concat("cannot write '", path_.string(), "': it names no file"));
   }
@@ -79,12 +81,19 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
   if (::stat(path_.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
     refuse("write", path_, EISDIR);
   }
+  if (const std::string kind = unwritable_kind(path_); !kind.empty())
+    throw SystemError(concat("cannot write '", path_.string(), "': it is ", kind));
+  if (is_stream(path_)) {
+    descriptor_ = ::memfd_create("coldframe", MFD_CLOEXEC);
+    if (descriptor_ < 0) refuse("write", path_, errno);
+    return;
+  }
   // The counter makes names unique in this process; a leftover of an earlier process that had the
   // same number is skipped.
   for (int tries = 0; descriptor_ < 0; ++tries) {
     temporary_ = temporary_name(path_);
     descriptor_ = attempt(injected_fault("open", temporary_), [&] {
-      return ::open(temporary_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
+      return ::open(temporary_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode);
     });
     if (descriptor_ < 0 && (errno != EEXIST || tries == 100)) refuse("write", path_, errno);
   }
@@ -97,7 +106,7 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::abandon() noexcept {
   if (descriptor_ < 0) return;
   ::close(std::exchange(descriptor_, -1));
-  ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::append(std::span<const std::byte> bytes) {
@@ -150,11 +159,20 @@ void AtomicFile::sync() {
   refuse("write", path_, error);
 }
 
+bool AtomicFile::fill_stream() {
+  if (!temporary_.empty()) return false;
+  copy_to_stream(descriptor_, size_, path_);
+  abandon();
+  return true;
+}
+
 void AtomicFile::finish(Existing existing) {
   if (existing == Existing::kKeep) {
     if (!finish_if_new()) refuse_taken(path_);
     return;
   }
+  if (fill_stream()) return;
+  keep_owner_and_mode(path_, descriptor_);
   sync();
   if (attempt(injected_fault("rename", path_),
               [&] { return ::rename(temporary_.c_str(), path_.c_str()); }) < 0) {
@@ -184,6 +202,7 @@ void AtomicFile::finish_as_new(const std::function<fs::path()>& next) {
 }
 
 bool AtomicFile::finish_if_new() {
+  if (fill_stream()) return true;
   sync();
   const bool published = publish_new();
   if (published) {
@@ -230,6 +249,8 @@ void create_folders_durably(const fs::path& folder) {
   };
   for (RetryPolicy tries(folder, RetryPolicy::Stop::kWaits); make() < 0 && errno != EEXIST;)
     if (const int error = errno; !tries.again(error)) refuse("create", folder, error);
+  const fs::file_status made = fs::symlink_status(folder, ignored);  // or somebody else's
+  if (fs::exists(made) && !fs::is_directory(folder, ignored)) refuse("create", folder, EEXIST);
   sync_folder(folder);
 }
 

@@ -1,6 +1,10 @@
 // A file that appears whole or not at all: written under a temporary name in the same folder,
 // synced, renamed, and the folder synced. The only place in Coldframe that publishes bytes to disk.
+// Symbolic links at its name are followed, and what it replaces keeps its owner and permissions. A
+// stream (destination.h) is never replaced: it gets all bytes in the end.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +21,8 @@ namespace coldframe {
 
 class AtomicFile {
  public:
-  explicit AtomicFile(std::filesystem::path path);  // SystemError if the folder cannot be written
+  // `mode`: of a new file, less the umask. SystemError if the folder cannot be written.
+  explicit AtomicFile(std::filesystem::path path, mode_t mode = 0666);
   ~AtomicFile();  // abandons: removes the temporary file, never throws
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -43,8 +48,9 @@ class AtomicFile {
  private:
   void abandon() noexcept;
   bool publish_new();  // false: another file has the name
+  bool fill_stream();  // false: it is a file
 
-  std::filesystem::path path_, temporary_;
+  std::filesystem::path path_, temporary_;  // no temporary one: a stream
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
 };

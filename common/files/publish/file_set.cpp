@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/files/publish/destination.h"
+
 namespace coldframe {
 
 namespace fs = std::filesystem;
@@ -18,7 +20,8 @@ void FileSet::add_folder(const fs::path& made, const fs::path& out, RequireOwn r
 void FileSet::take_back(std::size_t folders, std::size_t files) const {
   std::error_code ignored;
   if (existing_ == Existing::kReplace) return;
-  for (std::size_t i = 0; i < files; ++i) fs::remove(paths_[i], ignored);
+  for (std::size_t i = 0; i < files; ++i)
+    if (!is_stream(paths_[i])) fs::remove(paths_[i], ignored);
   for (std::size_t i = 0; i < folders; ++i) fs::rename(folders_[i].out, folders_[i].made, ignored);
 }
 

@@ -21,6 +21,7 @@ struct NamedOutput {
   std::filesystem::path path;  // empty: not given
   // True if an existing file may stay: the command continues it, or checks it itself. Empty: never.
   std::function<bool(const std::filesystem::path&)> may_stand = {};
+  bool is_folder = false;  // where `may_stand` is empty
 };
 
 // Whether a command can be told to replace its outputs, and was.
@@ -35,8 +36,10 @@ inline Existing existing_for(bool overwrite) {
 
 // Call it before anything slow. ConfigError for an output that exists (unless it may stand, or
 // `overwrite` says that it is to be replaced), is an input, holds an input or lies in one that
-// would be replaced, equals another output, or has no folder. Removes what killed processes of this
-// host left of files of these names.
+// would be replaced, equals another output, has no folder or too long a name, or cannot be
+// replaced: a socket, a block device, a mounted folder, a file with other names. Streams
+// (destination.h) are written to without being asked about. Puts back and removes what killed
+// processes left of outputs of these names.
 void check_outputs(const std::vector<NamedOutput>& outputs, const std::vector<NamedInput>& inputs,
                    Overwrite overwrite);
 

@@ -6,8 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <vector>
 
 #include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/files/fingerprint.h"
+#include "common/files/publish/destination.h"
 #include "common/files/publish/file_calls.h"
 #include "common/files/retry_policy.h"
 #include "common/text/text.h"
@@ -99,6 +103,7 @@ class OpenFile {
 
 enum class Exchange { kDone, kNothingThere, kLacking };
 
+// EXDEV: a folder in a lower layer of an overlay.
 Exchange exchange(const fs::path& one, const fs::path& other) {
   if (attempt(injected_fault("exchange", other), [&] {
         return ::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE);
@@ -107,25 +112,87 @@ Exchange exchange(const fs::path& one, const fs::path& other) {
     return Exchange::kDone;
   }
   if (errno == ENOENT) return Exchange::kNothingThere;
-  if (is_lacking(errno)) return Exchange::kLacking;
+  if (is_lacking(errno) || errno == EXDEV) return Exchange::kLacking;
   refuse("replace", other, errno);
 }
 
-// For file systems that cannot exchange names.
-void replace_by_steps(const fs::path& made, const fs::path& out, const RequireOwn& require_own) {
-  const fs::path aside = made.string() + ".replaced";
+fs::path aside_of(const fs::path& out) {
+  return out.string() + ".coldframe-replaced";
+}
+
+fs::path copy_of(const fs::path& aside) {
+  return aside.string() + ".partial";
+}
+
+void remove_tree(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) refuse("remove", path, error.value());
+}
+
+// A folder that cannot be renamed where it lies is copied and removed. The copy has the name as
+// soon as it is whole.
+void copy_aside(const fs::path& out, const fs::path& aside) {
+  const fs::path copy = copy_of(aside);
+  try {
+    fs::copy(out, copy, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    sync_tree(copy);
+  } catch (const std::exception& error) {
+    std::error_code ignored;
+    fs::remove_all(copy, ignored);
+    throw SystemError(concat("cannot replace '", out.string(), "', which cannot be renamed: ",
+                             error.what(), "; move it away and run the same command again"));
+  }
+  if (!rename_if_new(copy, aside)) refuse_taken(aside);
+  remove_tree(out);
+}
+
+// What is there already under that name was replaced by a process that was killed just then.
+void move_aside(const fs::path& out, const fs::path& aside, const RequireOwn& require_own) {
+  std::error_code ignored;
+  if (fs::exists(status_of(aside, ignored))) {
+    require_own(aside);
+    remove_tree(aside);
+  }
+  const bool is_folder = fs::is_directory(status_of(out));
+  if (is_folder && try_folder(out, aside) == 0) return file_calls::sync_folder(aside);
+  if (is_folder && errno == EXDEV) return copy_aside(out, aside);
   if (!rename_if_new(out, aside)) refuse_taken(aside);
-  const auto put_back = [&] {
-    if (!rename_if_new(aside, out)) refuse_taken(out);
-  };
+}
+
+void replace_by_steps(const fs::path& made, const fs::path& out, const RequireOwn& require_own) {
+  const fs::path aside = aside_of(out);
+  move_aside(out, aside, require_own);
   try {
     require_own(aside);
+    if (!rename_if_new(made, out)) refuse_taken(out);
   } catch (...) {
-    put_back();
+    rename_if_new(aside, out);
     throw;
   }
-  if (rename_if_new(made, out)) return;
-  refuse_taken(out);
+  if (!rename_if_new(aside, made)) refuse_taken(made);
+}
+
+bool is_same_file(const fs::path& one, const fs::path& other) {
+  std::error_code error;
+  return fs::is_regular_file(other, error) && fs::file_size(one, error) == fs::file_size(other) &&
+         sha256_file(one) == sha256_file(other);
+}
+
+// True for what is left of a folder that was being removed when it had been copied.
+bool is_rest_of(const fs::path& folder, const fs::path& whole) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const fs::path other = whole / entry.path().lexically_relative(folder);
+    if (entry.is_directory() ? !fs::is_directory(other) : !is_same_file(entry.path(), other))
+      return false;
+  }
+  return true;
+}
+
+void sync_file(const fs::path& path) {
+  const OpenFile file(path);
+  if (attempt(injected_fault("fsync", path), [&] { return ::fsync(file.descriptor()); }) < 0)
+    refuse("write", path, errno);
 }
 
 }  // namespace
@@ -174,11 +241,39 @@ bool rename_if_new(const fs::path& from, const fs::path& to) {
   return renamed;
 }
 
+// All are sent to the disk before the first is waited for: then one commit of a journal holds them.
+void sync_tree(const fs::path& path) {
+  if (!fs::is_directory(path)) return sync_file(path);
+  std::vector<fs::path> files, folders = {path};
+  for (const auto& entry : fs::recursive_directory_iterator(path)) {
+    if (entry.is_symlink()) continue;
+    (entry.is_directory() ? folders : files).push_back(entry.path());
+  }
+  for (const fs::path& file : files)
+    ::sync_file_range(OpenFile(file).descriptor(), 0, 0, SYNC_FILE_RANGE_WRITE);
+  for (const fs::path& file : files) sync_file(file);
+  for (const fs::path& folder : folders) file_calls::sync_folder(folder / ".");
+}
+
+void put_back(const fs::path& out) {
+  const fs::path aside = aside_of(out);
+  std::error_code ignored;
+  if (fs::exists(status_of(copy_of(aside), ignored))) remove_tree(copy_of(aside));
+  if (!fs::is_directory(status_of(aside, ignored))) return;
+  const bool is_there = fs::exists(status_of(out, ignored));
+  if (is_there && !(fs::is_directory(out) && is_rest_of(out, aside))) return;
+  if (is_there) remove_tree(out);
+  if (rename_if_new(aside, out))
+    log_info(concat("'", out.string(), "' is back: a process was killed while it replaced it"));
+}
+
 void publish(const fs::path& made, const fs::path& out, Existing existing,
              const RequireOwn& require_own) {
+  sync_tree(made);
   while (!rename_if_new(made, out)) {
     if (existing == Existing::kKeep) refuse_taken(out);
     require_own(out);
+    keep_owner_and_mode(out, OpenFile(made).descriptor());
     const Exchange result = exchange(made, out);
     if (result == Exchange::kNothingThere) continue;
     if (result == Exchange::kLacking) return replace_by_steps(made, out, require_own);

@@ -27,11 +27,20 @@ bool rename_file_if_new(const std::filesystem::path& from, int descriptor,
 // Throws where what lies there is not to be replaced.
 using RequireOwn = std::function<void(const std::filesystem::path&)>;
 
-// `made`, a file or a folder, takes the name `out` of the same file system. What has that name is
-// kept (SystemError), or changes places with `made`, whose caller removes it; what `require_own`
-// throws at stays where it is. A process that is killed leaves the one or the other under the name,
-// but on file systems that cannot exchange names (NFS), where there may be none for a moment.
+// `made`, a file or a folder, is synced with all that is in it and takes the name `out` of the same
+// file system. What has that name is kept (SystemError), or changes places with `made`, whose
+// caller removes it; what `require_own` throws at stays where it is. The one or the other is whole
+// under the name at every moment, but on file systems that cannot exchange names (NFS; a folder in
+// a lower layer of an overlay): there the old one waits beside it as `out`.coldframe-replaced, and
+// put_back() finds it when the process was killed.
 void publish(const std::filesystem::path& made, const std::filesystem::path& out, Existing existing,
              const RequireOwn& require_own);
+
+// Gives a folder its name back that a killed process was about to replace, where publish() could
+// not exchange names. Call it before looking at what is there.
+void put_back(const std::filesystem::path& out);
+
+// Makes all that is in a folder, or a file, survive a power cut, whoever wrote it.
+void sync_tree(const std::filesystem::path& path);
 
 }  // namespace coldframe

@@ -179,7 +179,7 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   rows.text("maps", options.maps, "FOLDER",
             "also write where: what each patch of each frame adds to that, through the ViT, as a "
             "picture per frame and a table per exam; with --input, or a cache with --cut")
-      .written_to();
+      .written_to_folder();
   rows.text("weights", options.weights, "PATH",
             "for --maps of a run: the ViT's, as extract --weights took them")
       .input();

@@ -53,6 +53,7 @@ struct ValueRow : OptionRow {
   ValueRow& written_to(bool (*may_stand)(const std::filesystem::path&) = nullptr) {
     return output = {concat("--", name), {}, may_stand}, *this;
   }
+  ValueRow& written_to_folder() { return written_to(), output->is_folder = true, *this; }
   ValueRow& show(const std::string& text) { return shown = text, *this; }
   ValueRow& show_none() { return show(""); }
   ValueRow& alone(const std::string& word) { return word_alone = word, *this; }
