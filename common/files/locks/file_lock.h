@@ -16,9 +16,11 @@ struct LockOptions {
   std::string advice = {};  // where nothing can be locked
 };
 
+// Another user's lock can be taken once he has left it, though his file stays where he alone may
+// remove it.
 class FileLock {
  public:
-  // Creates the folder. SystemError where that or the lock cannot be made.
+  // Creates the folder. SystemError where that or the lock cannot be made, which says why.
   FileLock(std::filesystem::path path, const LockOptions& options);
   // Removes the file, and the folder when nothing else is in it; one that is shared stays for those
   // who share it, and for who holds it alone after them.
@@ -31,6 +33,12 @@ class FileLock {
   bool shared_;
   int descriptor_ = -1;
 };
+
+// True for a file that FileLock has made.
+bool is_lock_file(const std::filesystem::path& path);
+
+// flock() on what is open: 0, or errno, which is EWOULDBLOCK where another process has it.
+int lock_open(int descriptor, int operation);
 
 // Who holds the lock alone: "process 7 on host, for 42s". "" when nobody does, and when it is gone.
 std::string holder_at_work(const std::filesystem::path& path);

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "common/cli/error.h"
+#include "common/files/locks/file_lock.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -48,10 +49,11 @@ bool may_be_abandoned(const std::string& name, const std::string& prefix) {
   return process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH);
 }
 
-// The folder, locked, or -1 where another process has it and `how` says not to wait.
+// The folder, locked, or -1: another process has it and `how` says not to wait, or it cannot be
+// locked. Either way nobody here may remove it.
 int lock_folder(const fs::path& path, int how = LOCK_EX) {
   const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (folder < 0 || ::flock(folder, how) == 0) return folder;
+  if (folder < 0 || lock_open(folder, how) == 0) return folder;
   ::close(folder);
   return -1;
 }
