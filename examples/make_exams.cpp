@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <opencv2/imgproc.hpp>
 
 #include "common/cli/error.h"
 #include "common/files/csv.h"
+#include "common/files/exam_files.h"
 #include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 #include "examples/vessels.h"
@@ -98,10 +98,7 @@ void write_frame(const std::filesystem::path& path, const cv::Mat& frame) {
   const auto count = static_cast<std::size_t>(3 * frame.cols * frame.rows);
   const std::string bytes =
       frames::encode_jpeg({frame.cols, frame.rows, {rgb.data, rgb.data + count}}, 95);
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (!file) throw SystemError(concat("cannot write ", path.string(), "; is the disk full?"));
+  write_exam_file(path, bytes);
 }
 
 std::string two_digits(std::size_t n) {
@@ -161,6 +158,7 @@ void write_exams(const MakeExamsOptions& options, const std::function<void()>& o
     }
     on_exam();
   }
+  sync_tree(options.out);
   write_file_atomically(options.out / "exams.csv", manifest);
 }
 

@@ -1,15 +1,11 @@
 #include "extract/plan/patient_salt.h"
 
-#include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <system_error>
 
@@ -17,6 +13,7 @@
 #include "common/cli/log.h"
 #include "common/files/file.h"
 #include "common/files/fingerprint.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 #include "extract/frames/source.h"
 
@@ -76,23 +73,17 @@ bool may_name_patients(const frames::ExamList& list) {
   });
 }
 
-// Complete before it has its name; of two processes the first one's salt stays. Returns why it
-// failed, "" when it did not.
+// Of two processes the first one's salt stays. Returns why it failed, "" when it did not.
 std::string store(const fs::path& path, const std::string& salt) {
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  if (error) return error.message();
-  const fs::path made = path.string() + "." + salt.substr(0, 16);
-  const int file = ::open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  if (file < 0) return std::strerror(errno);
-  const bool written = ::write(file, salt.data(), salt.size()) == static_cast<ssize_t>(salt.size());
-  const bool synced = written && ::fsync(file) == 0;
-  std::string reason = synced ? "" : std::strerror(errno);
-  ::close(file);
-  if (synced) fs::create_hard_link(made, path, error);
-  if (error && error != std::errc::file_exists) reason = error.message();
-  fs::remove(made, error);
-  return reason;
+  try {
+    create_folders_durably(path.parent_path());
+    AtomicFile file(path, S_IRUSR | S_IWUSR);
+    file.append(salt);
+    file.finish_if_new();
+    return "";
+  } catch (const SystemError& error) {
+    return error.what();
+  }
 }
 
 }  // namespace
@@ -121,7 +112,7 @@ frames::ExamList list_exams_salted(const fs::path& input, frames::ExamListOption
   if (known) return list;
   const std::string reason = path.empty() ? "HOME is not set" : store(path, salt);
   if (!reason.empty()) {
-    log_warning(concat("the salt of patients' hashes cannot be kept (", path.string(), ": ", reason,
+    log_warning(concat("the salt of patients' hashes cannot be kept (", reason,
                        "), so the next run would give them other hashes; ", kGiveOne));
     return list;
   }

@@ -212,6 +212,56 @@ def test_nothing_is_left_for_later():
     assert not found, "\n".join(found)
 
 
+# Everything else is written by AtomicFile, or in a folder that publish() syncs: a power cut leaves no result empty.
+WRITERS = {
+    "common/files/publish/": "the one place that publishes",
+    "common/files/exam_files.cpp": "pictures in a folder that is published as a whole",
+    "common/files/locks/": "locks and claims hold no result",
+    "common/system/monitor.cpp": "rows of --monitor, which are read while they grow",
+    "common/cli/cli.cpp": "/dev/null for standard streams that are closed",
+    "train_temporal/tensorboard/event_file.cpp": "TensorBoard's events, which are read while they grow",
+    "train_temporal/run/tuned_backbone.cpp": "a link within a run that is published as a whole",
+}
+WRITES = re.compile(
+    r"\bofstream\b|std::fstream|\bf(?:d)?open\(|::creat\(|O_(?:WRONLY|RDWR|CREAT)|::mkstemp|\bimwrite\(|::ftruncate\(|resize_file"
+    r"|(?:::|fs::)(?:rename|renameat2?|link|linkat|symlink|create_hard_link|create_symlink|copy_file|flock)\(|\b(?:fs|filesystem)::copy\(")
+PYTHON_WRITERS = {"common/python/coldframe/publish.py": "the one place that publishes",
+                  "common/python/coldframe/exchange.py": "in folders and files of publish.py",
+                  "common/python/coldframe/commands.py": "features on their way to `cache import`",
+                  "common/python/coldframe/tables.py": "their table",
+                  "common/cli/dispatch/help_pages.py": "makes a source of the build"}
+PYTHON_WRITES = re.compile(
+    r"(?:open|File)\([^)]*[\"'][wax]b?\+?[\"']|\.write_(?:text|bytes)\(|os\.(?:rename|replace|link)\(|shutil\.(?:copy|move)\w*\("
+    r"|\.to_(?:csv|parquet)\(|(?:np|torch)\.save\(")
+
+
+def writers(name, text, pattern, allowed):
+    if any(name.startswith(place) for place in allowed):
+        return []
+    return [f"{name}:{number}: {line.strip()}" for number, line in enumerate(text.splitlines(), 1) if pattern.search(line)]
+
+
+def test_results_are_published_in_one_place():
+    found, names = [], files()
+    for name in names:
+        if name.startswith(("common/", "cache/", "extract/", "train_temporal/", "examples/make")) and name.endswith(CODE):
+            found += writers(name, text_of(name), WRITES, WRITERS)
+        if name.startswith("common/") and name.endswith(".py"):
+            found += writers(name, text_of(name), PYTHON_WRITES, PYTHON_WRITERS)
+    assert not found, "write it by AtomicFile, or say here why not:\n" + "\n".join(found)
+    unused = [place for place in (*WRITERS, *PYTHON_WRITERS) if not any(name.startswith(place) for name in names)]
+    assert not unused
+
+
+@pytest.mark.parametrize("line, pattern", [
+    ("std::ofstream file(path);", WRITES), ("fs::rename(a, b);", WRITES), ("::open(p, O_WRONLY | O_CREAT)", WRITES),
+    ("std::filesystem::create_hard_link(a, b);", WRITES), ("std::filesystem::copy_file(a, b);", WRITES),
+    ('with open(path, "w") as file:', PYTHON_WRITES), ('h5py.File(path, "w")', PYTHON_WRITES),
+    ("table.to_csv(path)", PYTHON_WRITES)])
+def test_the_check_of_writers_sees_them(line, pattern):
+    assert writers("cache/a.cpp", line, pattern, {})
+
+
 def test_code_is_formatted():
     code = [name for name in files() if name.endswith(CODE)]
     done = subprocess.run(["clang-format-14", "--dry-run", "-Werror", *code], cwd=ROOT,

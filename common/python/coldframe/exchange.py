@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from coldframe.cache import Cache
 from coldframe.commands import import_features
 from coldframe.programs import Place
+from coldframe.publish import whole_file, whole_folder
 
 if TYPE_CHECKING:
     import anndata
@@ -73,7 +74,8 @@ def from_anndata(
 
 def to_parquet(cache: Cache, path: Place, view: str = "clean") -> Path:
     """A Parquet file of Cache.table(): one row per frame. Needs the package pyarrow."""
-    cache.table(view).to_parquet(path)
+    with whole_file(path) as made:
+        cache.table(view).to_parquet(made)
     return Path(path)
 
 
@@ -106,7 +108,10 @@ def to_trident(cache: Cache, folder: Place, view: str = "clean") -> Path:
             file["features"], file["coords"] = features, places
             file["coords"].attrs["patch_size_level0"] = 1
 
-    return _write_folder(cache, folder, view, ".h5", write)
+    _require_names(cache)
+    with whole_folder(folder) as made:
+        _write_exams(cache, made, view, ".h5", write)
+    return Path(folder)
 
 
 def from_trident(
@@ -128,15 +133,16 @@ def to_stamp(cache: Cache, folder: Place, view: str = "clean") -> Path:
             file["feats"], file["coords"] = features, places.astype(np.float32)
             file.attrs.update(extractor="coldframe", unit="um", tile_size_um=1.0, tile_size_px=1, feat_type="tile")
 
-    target = _write_folder(cache, folder, view, ".h5", write)
     patients = cache.exams["patient"].where(cache.exams["patient"] != "", cache.exams["id"])
-    pd.DataFrame({"PATIENT": patients, "FILENAME": cache.exams["id"] + ".h5"}).to_csv(
-        target / "slides.csv", index=False
-    )
+    slides = pd.DataFrame({"PATIENT": patients, "FILENAME": cache.exams["id"] + ".h5"})
     known = cache.exams.drop(columns=["id", "patient", *_OWN, "frames"])
     clinical = pd.concat([patients.rename("PATIENT"), known], axis=1).drop_duplicates("PATIENT")
-    clinical.to_csv(target / "clinical.csv", index=False)
-    return target
+    _require_names(cache)
+    with whole_folder(folder) as made:
+        _write_exams(cache, made, view, ".h5", write)
+        slides.to_csv(made / "slides.csv", index=False)
+        clinical.to_csv(made / "clinical.csv", index=False)
+    return Path(folder)
 
 
 def from_stamp(
@@ -168,11 +174,13 @@ def to_eva(cache: Cache, folder: Place, target: str, view: str = "clean") -> Pat
     def write(path: Path, features: NDArray[np.float32], _: NDArray[np.int64]) -> None:
         torch.save(torch.from_numpy(features), path)
 
-    made = _write_folder(cache, folder, view, ".pt", write, list(labelled["id"]))
     names = labelled["id"] + ".pt"
     table = {"origin": labelled["id"], "embeddings": names, "target": targets, "split": split, "wsi_id": labelled["id"]}
-    pd.DataFrame(table).to_csv(made / "manifest.csv", index=False)
-    return made
+    _require_names(cache)
+    with whole_folder(folder) as made:
+        _write_exams(cache, made, view, ".pt", write, list(labelled["id"]))
+        pd.DataFrame(table).to_csv(made / "manifest.csv", index=False)
+    return Path(folder)
 
 
 def from_eva(
@@ -216,17 +224,17 @@ def _exams(
         yield exam, cache.features(exam, view)[present], places[present]
 
 
-def _write_folder(
-    cache: Cache, folder: Place, view: str, suffix: str, ids_write: Callable[..., None], ids: list[str] | None = None
-) -> Path:
-    made = Path(folder)
+def _require_names(cache: Cache) -> None:
     for exam in cache.exams["id"]:
         if "/" in exam or exam.startswith(".") or "\0" in exam:
             raise ValueError(f"the exam '{exam}' cannot be the name of a file")
-    made.mkdir(parents=True)
+
+
+def _write_exams(
+    cache: Cache, made: Path, view: str, suffix: str, ids_write: Callable[..., None], ids: list[str] | None = None
+) -> None:
     for exam, features, places in _exams(cache, view, ids):
         ids_write(made / f"{exam}{suffix}", features, places)
-    return made
 
 
 def _read_folder(folder: Place, name: str) -> dict[str, NDArray[Any]]:

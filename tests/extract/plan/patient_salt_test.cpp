@@ -3,7 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "common/cli/error.h"
+#include "common/files/publish/file_calls.h"
 #include "tests/extract/support.h"
 
 namespace coldframe::extract {
@@ -73,6 +78,25 @@ TEST_F(PatientSalt, AnEmptyOrUnreadableFileIsRefusedByNameWherePatientsMayBeName
     EXPECT_NE(message().find(path.string()), std::string::npos) << message();
     EXPECT_NE(message().find("give --patient-salt"), std::string::npos) << message();
   }
+}
+
+// Both its bytes and its name are on the disk when it is used.
+TEST_F(PatientSalt, SurvivesAPowerCut) {
+  write_dicom(scratch / "in/b.dcm");
+  std::vector<std::string> calls;
+  set_file_fault_hook([&](std::string_view call, const std::filesystem::path& path) {
+    if (path.string().find("coldframe") != std::string::npos) calls.emplace_back(call);
+    return 0;
+  });
+  list_exams_salted(scratch / "in", {});
+  set_file_fault_hook({});
+  const auto renamed = std::ranges::find(calls, "rename");
+  ASSERT_NE(renamed, calls.end());
+  EXPECT_NE(std::find(calls.begin(), renamed, "fsync"), renamed);
+  EXPECT_NE(std::find(renamed, calls.end(), "fsync_folder"), calls.end());
+  struct stat status = {};
+  ASSERT_EQ(::stat(patient_salt_path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
 }
 
 TEST_F(PatientSalt, TellsWhyItCannotBeKept) {
