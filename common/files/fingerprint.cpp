@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "common/cli/error.h"
+#include "common/cli/interrupt.h"
 #include "common/files/file.h"
+#include "common/text/text.h"
 
 namespace coldframe {
 
@@ -39,6 +41,7 @@ void stream_file(const std::filesystem::path& path,
   const InputFile file(path);
   std::vector<std::byte> buffer(1 << 20);
   for (std::uint64_t offset = 0;;) {
+    if (stop_requested()) throw Interrupted(concat("stopped while '", path.string(), "' was read"));
     const std::size_t count = file.read_some(offset, buffer);
     if (count == 0) return;
     consume(std::span(buffer.data(), count));

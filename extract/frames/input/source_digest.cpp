@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/cli/error.h"
+#include "common/cli/interrupt.h"
 #include "common/files/source_stamp.h"
 #include "common/text/text.h"
 
@@ -35,6 +36,10 @@ std::string source_stamp(const ExamSpec& exam) {
 SourceDigest::SourceDigest(const ExamSpec& exam, std::set<std::filesystem::path> lacking, Lack lack)
     : files_(with_voxel_files(distinct_files(exam))), lacking_(std::move(lacking)), lack_(lack) {}
 
+void SourceDigest::leave_out(const std::filesystem::path& path) {
+  lacking_.insert(path);
+}
+
 void SourceDigest::turn_to(const std::filesystem::path& path) {
   const auto found = std::ranges::find(files_, path);
   const auto index = static_cast<std::size_t>(found - files_.begin());
@@ -56,9 +61,10 @@ void SourceDigest::add(std::span<const std::byte> bytes) {
   done_ += bytes.size();
 }
 
+// After a stop request nobody asks for the digest.
 void SourceDigest::read_until(const ByteSource& file, std::uint64_t end) {
   std::vector<std::byte> block(std::min(end - done_, kDigestBlockBytes));
-  while (done_ < end) {
+  while (done_ < end && !stop_requested()) {
     const std::size_t wanted = std::min<std::uint64_t>(block.size(), end - done_);
     const std::size_t count = file.read_some(done_, std::span(block).first(wanted));
     if (count == 0) return;
@@ -86,6 +92,7 @@ void SourceDigest::follow(const std::filesystem::path& path, const ByteSource& f
 
 void SourceDigest::complete() {
   if (lacking_.contains(files_[at_])) {
+    if (begun_) digest_ = before_;
     add_size(lack_ == Lack::kEmpty ? 0 : kUnreadableSize, digest_);
     return next();
   }

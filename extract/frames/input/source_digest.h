@@ -30,6 +30,8 @@ class SourceDigest {
   // The digest from when the files of `lacking` were empty, or could not be read.
   SourceDigest(const ExamSpec& exam, std::set<std::filesystem::path> lacking, Lack lack);
 
+  // A file that is too large to be read: it counts as one that cannot be.
+  void leave_out(const std::filesystem::path& path);
   // The next file to be read; those before it are completed.
   void turn_to(const std::filesystem::path& path);
   // `bytes` were read from `offset` of the file. DataError where it is not as long as before.

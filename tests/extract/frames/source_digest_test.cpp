@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/cli/error.h"
+#include "common/cli/interrupt.h"
 #include "extract/frames/source_file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -138,6 +139,35 @@ TEST(SourceDigest, LeavesAGapThatCannotBeReadForLater) {
   follow_the_end();
   std::filesystem::remove(third);
   EXPECT_EQ(digest.finish(), whole);
+}
+
+// A picture of 1 TB, all of it a hole.
+struct HugePicture {
+  TemporaryFolder folder;
+  ExamSpec exam;
+  HugePicture() {
+    exam.items = {digested_item(folder.write("huge.png", "\x89PNG\r\n\x1a\n")),
+                  digested_item(folder.write("b.png", "small"))};
+    std::filesystem::resize_file(exam.items[0].path, std::uintmax_t{1} << 40);
+  }
+};
+
+TEST(SourceDigest, LeavesOutWhatIsTooLargeToBeRead) {
+  HugePicture huge;
+  SourceDigest digest(huge.exam);
+  const SourceFile file(huge.exam.items[0].path, &digest);
+  const auto held = file.hold();
+  EXPECT_THROW(file.content(kMostContent), DataError);
+  EXPECT_EQ(digest.finish(),
+            SourceDigest(huge.exam, {huge.exam.items[0].path}, Lack::kUnreadable).finish());
+}
+
+TEST(SourceDigest, EndsAtAStopRequest) {
+  HugePicture huge;
+  request_stop();
+  source_digest(huge.exam);  // and not in an hour
+  EXPECT_THROW(sha256_file(huge.exam.items[0].path), Interrupted);
+  clear_stop_request();
 }
 
 TEST(SourceFile, ReadsItsHeadAgainAfterAFault) {
