@@ -1,13 +1,10 @@
 #include "train_temporal/commands/watch.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <new>
 
 #include "common/cli/error.h"
@@ -15,6 +12,7 @@
 #include "common/cli/log.h"
 #include "common/files/csv.h"
 #include "common/files/fingerprint.h"
+#include "common/files/locks/file_lock.h"
 #include "common/files/publish/atomic_file.h"
 #include "common/files/publish/outputs.h"
 #include "common/text/printable.h"
@@ -34,7 +32,6 @@ constexpr std::size_t kLongestName = 200;  // bytes; a file's name has room for 
 class Results {
  public:
   Results(const fs::path& out, const std::string& bundle) : out_(out) {
-    create_folders_durably(out_);
     lock();
     require_own(bundle);
     create_folders_durably(out_ / "results");
@@ -53,7 +50,6 @@ class Results {
       complete_table();
     } catch (const std::exception&) {  // the next start writes it anew
     }
-    ::close(lock_);
   }
   Results(const Results&) = delete;
   Results& operator=(const Results&) = delete;
@@ -86,12 +82,12 @@ class Results {
 
  private:
   void lock() {
-    lock_ = ::open(out_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
-    if (lock_ >= 0) ::close(lock_);
-    throw ConfigError(
-        concat("--out '", out_.string(),
-               "': another process watches for it; stop that one, or choose another"));
+    LockOptions options;
+    options.refuse = [this](const std::string& holder) {
+      throw ConfigError(concat("--out '", out_.string(), "': ", holder,
+                               " watches for it; stop that one, or choose another"));
+    };
+    lock_ = std::make_unique<FileLock>(out_ / ".lock", options);
   }
 
   // A new folder, or one of an earlier start.
@@ -125,7 +121,7 @@ class Results {
   }
 
   fs::path out_;
-  int lock_ = -1;
+  std::unique_ptr<FileLock> lock_;
   std::map<std::string, Json> results_;
   std::size_t not_in_table_ = 0;
 };

@@ -1,60 +1,28 @@
 #include "train_temporal/run/run_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "cache/format/recipe.h"
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
+#include "common/cli/log.h"
 #include "common/files/publish/atomic_file.h"
+#include "common/files/publish/destination.h"
 #include "common/files/publish/publish.h"
 #include "common/files/retry_policy.h"
 #include "common/text/text.h"
+#include "train_temporal/run/own_run.h"
 
 namespace coldframe::temporal {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kConfigFile = "config.json";
-constexpr const char* kStateFolder = "state";
-constexpr const char* kLockFile = "lock";
-constexpr const char* kReplacedFolder = "replaced";
-constexpr const char* kRecordSuffix = ".record";
-constexpr const char* kCheckpointSuffix = ".checkpoint";
-constexpr const char* kControlsFolder = "controls";
 constexpr const char* kReport = "report";  // the claim of who writes it
 
 fs::path beside(const fs::path& path, const char* suffix) {
   fs::path result = path;
   result += suffix;
   return result;
-}
-
-bool is_run(const fs::path& path) {
-  try {
-    const Json config = read_json_file(path / kConfigFile);
-    return config.is_object() && config.contains("coldframe") && config.contains("data_digest");
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-// True for an unfinished run, also one that another process has just begun to make.
-bool is_ours(const fs::path& working) {
-  if (is_run(working)) return true;
-  std::error_code error;
-  fs::directory_iterator entries(working, error);
-  return std::all_of(begin(entries), end(entries),
-                     [](const fs::directory_entry& entry) {
-                       const fs::path name = entry.path().filename();
-                       return name == kStateFolder || name == kLockFile;
-                     }) ||
-         fs::exists(working / kLockFile);
 }
 
 constexpr const char* kQuestions = "questions";
@@ -64,15 +32,6 @@ void leave_out_questions(Json& config) {
   const Json questions = config.value(kQuestions, Json::object());
   config.erase(kQuestions);
   if (questions.contains("threshold")) config[kQuestions]["threshold"] = questions["threshold"];
-}
-
-// True if a fit of the unfinished run is done, or has come so far that it was saved.
-bool has_fits(const fs::path& working) {
-  std::error_code error;
-  fs::directory_iterator files(working / kStateFolder, error);
-  return std::any_of(begin(files), end(files), [](const fs::directory_entry& file) {
-    return file.path().extension() == kRecordSuffix || file.path().extension() == kCheckpointSuffix;
-  });
 }
 
 std::vector<fs::path> models_in(const fs::path& folder) {
@@ -121,14 +80,17 @@ std::string FitName::stem_of_model() const {
                 setting > 0 ? concat("-setting-", setting) : "", frame.empty() ? "" : "-", frame);
 }
 
+// A link's target is what is replaced, so the run grows beside that.
 RunFolder::RunFolder(fs::path out, ExistingRun existing)
-    : out_(without_trailing_slash(out)), working_(beside(out_, kUnfinished)), existing_(existing) {
+    : out_(link_target(without_trailing_slash(out))),
+      working_(beside(out_, kUnfinished)),
+      existing_(existing) {
   const std::string shown = out_.string(), unfinished = working_.string();
   if (fs::exists(out_) && !is_run(out_))
     throw ConfigError(concat("--out '", shown, "' exists and is not a run; choose another name"));
-  if (fs::exists(working_) && !is_ours(working_))
-    throw ConfigError(concat("'", unfinished, "' exists and is no unfinished run, but '", shown,
-                             "' would grow there; choose another name"));
+  const bool replaces = existing.overwrite || (existing.resume && fs::exists(working_));
+  if (fs::exists(out_) && replaces) require_own_run(out_, "--out ");
+  if (fs::exists(working_)) require_own_unfinished(working_, out_);
   if (existing.resume || existing.overwrite || existing.shared) return;
   if (fs::exists(out_))
     throw ConfigError(concat("--out '", shown,
@@ -139,24 +101,16 @@ RunFolder::RunFolder(fs::path out, ExistingRun existing)
                              "'; add --resume to continue it, or --overwrite to start again"));
 }
 
-RunFolder::~RunFolder() {
-  if (lock_ >= 0) ::close(lock_);
-}
+RunFolder::~RunFolder() = default;
 
+// Claims need no locks.
 void RunFolder::lock() {
-  const fs::path path = working_ / kLockFile;
-  lock_ = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
-  if (lock_ < 0) {
-    throw SystemError(concat("cannot create '", path.string(), "': ", std::strerror(errno)));
-  }
-  if (::flock(lock_, (shared() ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) return;
-  if (errno == EWOULDBLOCK) {
-    throw SystemError(concat("another process is training '", out_.string(),
-                             "'; wait for it, choose another --out, or start all with --shared"));
-  }
-  if (shared()) return;  // claims need no locks
-  throw SystemError(concat("cannot lock '", path.string(), "': ", std::strerror(errno),
-                           "; with --shared a run needs no locks"));
+  LockOptions options{shared(), !shared(), {}, "; with --shared a run needs no locks"};
+  options.refuse = [this](const std::string& holder) {
+    throw SystemError(concat("another process is training '", out_.string(), "' (", holder,
+                             "); wait for it, choose another --out, or start all with --shared"));
+  };
+  lock_ = std::make_unique<FileLock>(working_ / kLockFile, options);
 }
 
 void RunFolder::join_others(const Json& config) {
@@ -197,12 +151,14 @@ void RunFolder::clear() const {
 
 bool RunFolder::finished() const {
   if (shared()) return is_run(out_);
-  return existing_.resume && !existing_.overwrite && fs::exists(out_) && !fs::exists(working_);
+  return existing_.resume && !existing_.overwrite && fs::exists(out_) &&
+         (!fs::exists(working_) || is_replaced_run(working_));
 }
 
 Json RunFolder::begun() const {
   for (const fs::path& run : {working_, out_})
-    if ((existing_.resume || shared()) && is_run(run)) return read_json_file(run / kConfigFile);
+    if ((existing_.resume || shared()) && is_run(run) && !(run == working_ && is_replaced_run(run)))
+      return read_json_file(run / kConfigFile);
   return Json::object();
 }
 
@@ -211,6 +167,7 @@ bool RunFolder::start(const Json& config) {
     require_alike(out_, config, Compared::kFits, "--overwrite to replace the finished run");
     require_answered(config);
     remove_leftovers();
+    if (!shared()) remove_replaced();
     return false;
   }
   if (shared()) {
@@ -224,7 +181,7 @@ bool RunFolder::start(const Json& config) {
   create_folders(working_);
   lock();
   if (fs::exists(out_) && !existing_.resume && !existing_.overwrite) {
-    fs::remove(working_ / kLockFile);
+    lock_.reset();
     throw ConfigError(concat("--out '", out_.string(), "' appeared while this run was prepared; ",
                              "choose another name, or --overwrite to replace a run"));
   }
@@ -234,9 +191,10 @@ bool RunFolder::start(const Json& config) {
                            "' is damaged, so that the run cannot be continued; --overwrite without "
                            "--resume starts again"));
   }
-  if (existing_.resume && is_run(working_)) {
+  if (existing_.resume && is_run(working_) && !is_replaced_run(working_)) {
     require_alike(working_, config, Compared::kFits, "--overwrite without --resume to start again");
   } else {
+    require_own_unfinished(working_, out_);
     clear();
   }
   write_file_atomically(working_ / kConfigFile, config.dump(2) + "\n");
@@ -245,22 +203,46 @@ bool RunFolder::start(const Json& config) {
 }
 
 void RunFolder::publish() {
-  const fs::path aside = working_ / kReplacedFolder;
-  if (!shared() && (existing_.overwrite || existing_.resume) && is_run(out_)) {
-    fs::remove_all(aside);
-    rename_if_new(out_, aside);
-  }
-  if (!rename_if_new(working_, out_))
+  const auto refuse = [this] {
     throw SystemError(concat("'", out_.string(), "' appeared while this run trained, and is not ",
                              "replaced; move it away and run the same command with --resume: all ",
                              "that was trained is in '", working_.string(), "'"));
+  };
+  const auto require_run = [&](const fs::path& replaced) {
+    if (!is_run(replaced)) refuse();
+    require_own_run(replaced, "");
+  };
+  const bool replaces = !shared() && (existing_.overwrite || existing_.resume);
+  if (replaces) {
+    remove_leftovers();  // of the old one
+    coldframe::publish(working_, out_, Existing::kReplace, require_run);
+  } else {
+    sync_tree(working_);
+    if (!rename_if_new(working_, out_)) refuse();
+  }
   claims_.reset();
   remove_leftovers();
+  if (replaces) remove_replaced();
+}
+
+// Under its lock: another process may begin a run there.
+void RunFolder::remove_replaced() const {
+  if (!is_replaced_run(working_)) return;
+  LockOptions options;
+  options.required = false;
+  options.refuse = [](const std::string& holder) { throw SystemError(holder); };
+  try {
+    const FileLock lock(working_ / kLockFile, options);
+    if (is_replaced_run(working_)) fs::remove_all(working_);
+  } catch (const std::exception& error) {
+    log_warning(concat("the replaced run in '", working_.string(),
+                       "' could not be removed: ", error.what()));
+  }
 }
 
 void RunFolder::remove_remains() {
   claims_.reset();
-  if (is_run(out_) && !is_run(working_) && is_ours(working_)) fs::remove_all(working_);
+  if (is_run(out_) && fs::exists(working_) && !is_run(working_)) fs::remove_all(working_);
 }
 
 bool RunFolder::wait_to_report() const {
@@ -294,8 +276,7 @@ void RunFolder::release(const std::string& work) const {
 void RunFolder::remove_leftovers() const {
   std::error_code
       ignored;  // on NFS a file stays as long as a process that was overtaken has it open
-  for (const char* name : {kReplacedFolder, kStateFolder, kLockFile})
-    fs::remove_all(out_ / name, ignored);
+  for (const char* name : {kStateFolder, kLockFile}) fs::remove_all(out_ / name, ignored);
 }
 
 fs::path RunFolder::record(const FitName& fit) const {

@@ -11,6 +11,7 @@
 
 #include "common/files/json.h"
 #include "common/files/locks/claims.h"
+#include "common/files/locks/file_lock.h"
 
 namespace coldframe::temporal {
 
@@ -43,7 +44,8 @@ struct ExistingRun {
 class RunFolder {
  public:
   // Looks and creates nothing. ConfigError when OUT or an unfinished run is there and `existing`
-  // does not say what to do with it, or when one of the two folders is no run.
+  // does not say what to do with it, or when one of the two folders is no run, or would be removed
+  // with something in it that no run writes.
   RunFolder(std::filesystem::path out, ExistingRun existing);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
@@ -61,8 +63,8 @@ class RunFolder {
   // Waits until this process is the one to write the report and publish the run. False when another
   // one has published it; Interrupted after a stop request.
   bool wait_to_report() const;
-  // Only one of the processes that share a run publishes it. The state goes last, so that a run
-  // that dies on the way can be resumed.
+  // Only one of the processes that share a run publishes it. A run that it replaces changes places
+  // with it, and the state goes last: whoever dies on the way leaves both, and can be resumed.
   // SystemError, and nothing is changed, when something else than a run to be replaced is there.
   void publish();
   // One of the others has published the run.
@@ -90,10 +92,11 @@ class RunFolder {
   void require_answered(const Json& config) const;
   void clear() const;
   void remove_leftovers() const;
+  void remove_replaced() const;
 
   std::filesystem::path out_, working_;
   ExistingRun existing_;
-  int lock_ = -1;
+  std::unique_ptr<FileLock> lock_;
   std::unique_ptr<Claims> claims_;  // of a shared run
 };
 

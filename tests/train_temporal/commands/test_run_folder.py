@@ -64,18 +64,84 @@ def test_a_damaged_configuration_does_not_cost_the_fits_that_are_done(made, tmp_
     assert again.returncode == 0, again.stderr
 
 
-@pytest.mark.parametrize("again", [["--overwrite"], ["--overwrite", "--resume"]])
-def test_a_fresh_start_publishes_nothing_of_an_earlier_attempt(made, tmp_path, again):
+def test_a_fresh_start_publishes_nothing_of_an_earlier_attempt(made, tmp_path):
     cache, run = made
     stale = tmp_path / "run.unfinished"
     (stale / "models").mkdir(parents=True)
-    (stale / "lock").touch()  # the configuration was not written yet
+    shutil.copy(run / "config.json", stale)
+    (stale / "lock").write_text("process 7 on host")  # it was killed
     (stale / "models" / "fold-7-seed-0.safetensors").write_text("stale")
     (stale / "predictions-clock.csv").write_text("stale")
-    result = train(cache, tmp_path / "run", *SHORT, *again)
+    result = train(cache, tmp_path / "run", *SHORT, "--overwrite")
     assert result.returncode == 0, result.stderr
     assert entries(tmp_path / "run") == entries(run)
     assert entries(tmp_path / "run" / "models") == entries(run / "models")
+
+
+def tree(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+# An exam's data whose name and files happen to look like those of a run that was killed.
+MINE = [["lock"], ["lock", "frame-0.png"], ["lock", "state/frame-0.png"], ["state/frame-0.png"],
+        ["lock", "state/gru.record", "thesis.txt"], ["models/frame-0.png", "lock"]]
+
+
+@pytest.mark.parametrize("files", MINE)
+@pytest.mark.parametrize("more", [[], ["--overwrite"], ["--resume"], ["--overwrite", "--resume"], ["--shared"]])
+def test_what_somebody_calls_as_an_unfinished_run_is_kept(made, tmp_path, files, more):
+    mine = tmp_path / "run.unfinished"
+    for name in files:
+        (mine / name).parent.mkdir(parents=True, exist_ok=True)
+        (mine / name).write_text("mine")
+    before = tree(mine)
+    result = train(made[0], tmp_path / "run", *SHORT, *more)
+    assert result.returncode == 2 and "choose another name" in result.stderr, result.stderr
+    assert tree(mine) == before and entries(tmp_path) == ["run.unfinished"]
+
+
+@pytest.mark.parametrize("where", ["thesis.txt", "models/thesis.txt", "figures/notes/thesis.txt", ".git/config"])
+@pytest.mark.parametrize("name", ["run", "run.unfinished"])
+def test_what_somebody_keeps_in_a_run_is_named_before_anything_is_trained(made, tmp_path, name, where):
+    run = tmp_path / name
+    shutil.copytree(made[1], run)
+    (run / where).parent.mkdir(parents=True, exist_ok=True)
+    (run / where).write_text("mine")
+    before = tree(run)
+    result = train(made[0], tmp_path / "run", *SHORT, "--overwrite")
+    assert result.returncode == 2 and f"'{run / where}'" in result.stderr, result.stderr
+    assert tree(run) == before and entries(tmp_path) == [name]
+
+
+def test_a_link_is_followed_and_stays(made, tmp_path):
+    cache, finished = made
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "run").symlink_to("disk/first")
+    for more in ([], ["--overwrite"]):
+        result = train(cache, tmp_path / "run", *SHORT, *more)
+        assert result.returncode == 0, result.stderr
+        assert (tmp_path / "run").is_symlink() and content(tmp_path / "disk/first") == content(finished)
+        assert entries(tmp_path) == ["disk", "run"] and entries(tmp_path / "disk") == ["first"]
+
+
+IN_NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount", "bash", "-c"]
+
+
+def test_a_run_in_a_lower_layer_of_an_overlay_is_replaced(made, tmp_path):
+    """There no folder can be renamed (EXDEV), as in a container whose image holds a run."""
+    cache, finished = made
+    for name in ("lower", "upper", "work", "merged"):
+        (tmp_path / name).mkdir()
+    shutil.copytree(finished, tmp_path / "lower/run")
+    mount = f"mount -t overlay none -o lowerdir=lower,upperdir=upper,workdir=work,userxattr merged && cd {tmp_path}"
+    if subprocess.run([*IN_NAMESPACE, mount], cwd=tmp_path, capture_output=True).returncode != 0:
+        pytest.skip("this system lets users mount no overlay")
+    words = " ".join(f"'{word}'" for word in (PROGRAM, *command(cache, "merged/run", *SHORT, "--seed", 3, "--overwrite")))
+    script = f"{mount} && {words} && rm -rf result && cp -r merged result"
+    done = subprocess.run([*IN_NAMESPACE, script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert entries(tmp_path / "result") == ["run"] and entries(tmp_path / "result/run") == entries(finished)
+    assert content(tmp_path / "result/run") != content(finished)
 
 
 def test_models_of_two_targets_are_not_averaged(made, tmp_path):
@@ -149,21 +215,22 @@ def test_a_finished_run_is_neither_measured_nor_watched_again(made, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-# A death within the publishing comes before the first, after the first or after the second rename.
-@pytest.mark.parametrize("renames", [0, 1, 2])
-def test_a_death_while_publishing_can_be_resumed(made, tmp_path, renames):
+# A death within the publishing comes before the exchange, after it, or when the state has gone as well.
+@pytest.mark.parametrize("died", ["before", "after", "later"])
+@pytest.mark.parametrize("again", [["--resume"], ["--resume", "--overwrite"], ["--overwrite"]])
+def test_a_death_while_publishing_can_be_resumed(made, tmp_path, died, again):
     cache, finished = made
     out, working = tmp_path / "run", tmp_path / "run.unfinished"
     words = [*SHORT, "--seed", 3]
     whole = tmp_path / "whole"
     assert train(cache, whole, *words).returncode == 0
-    shutil.copytree(whole, working)  # its state is gone: fits are repeated
-    (working / "lock").touch()
-    shutil.copytree(finished, out if renames == 0 else working / "replaced")
-    if renames == 2:
-        (working / "state").mkdir()
-        working.rename(out)
-    result = train(cache, out, *words, "--resume")
+    new, old = (working, out) if died == "before" else (out, working)
+    shutil.copytree(whole, new)
+    shutil.copytree(finished, old)
+    if died != "later":
+        (new / "lock").touch()
+        (new / "state").mkdir()
+    result = train(cache, out, *words, *again)
     assert result.returncode == 0, result.stderr
     assert content(out) == content(whole) and entries(out) == entries(whole)
     assert not working.exists()
