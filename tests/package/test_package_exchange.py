@@ -1,6 +1,7 @@
 """Layouts of other programs: what their readers find, and the same features back."""
 
 import json
+import os
 
 import h5py
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 
 import coldframe
 from coldframe import exchange
+from coldframe.publish import whole_file, whole_folder
 
 
 
@@ -116,3 +118,24 @@ def test_what_is_no_such_folder_is_refused(cache, tmp_path):
     with pytest.raises(ValueError, match="the exam 'a/b' cannot be the name of a file"):
         exchange.to_trident(odd, tmp_path / "made")
     assert not (tmp_path / "made").exists()
+
+
+def test_folders_and_files_appear_whole_and_synced(tmp_path, monkeypatch):
+    synced = []
+    sync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(os.readlink(f"/proc/self/fd/{descriptor}")), sync(descriptor)))
+    out, table = tmp_path / "out", tmp_path / "x.csv"
+    with pytest.raises(ZeroDivisionError), whole_folder(out) as made:
+        (made / "a").write_text("half")
+        1 / 0
+    assert not list(tmp_path.iterdir())
+    with whole_folder(out) as made:
+        (made / "a").write_text("whole")
+    assert [path for path in synced if path.endswith("/made/a")] and synced[-1] == str(tmp_path)
+    with pytest.raises(FileExistsError), whole_folder(out):
+        pass
+    (tmp_path / "link.csv").symlink_to("x.csv")
+    with whole_file(tmp_path / "link.csv") as made:
+        made.write_text("whole")
+    assert table.read_text() == "whole" and (tmp_path / "link.csv").is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.csv", "out", "x.csv"]
