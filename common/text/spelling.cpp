@@ -1,9 +1,15 @@
 #include "common/text/spelling.h"
 
-#include <algorithm>
-#include <map>
-#include <set>
+#include <utf8proc.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <new>
+#include <set>
+#include <stdexcept>
+
+#include "common/text/printable.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -13,20 +19,37 @@ bool is_numeral(char letter) {
   return letter >= '0' && letter <= '9';
 }
 
-// Bytes of the white space that begins here; 0: none does. Spreadsheets write U+00A0, a space that
-// does not break.
-std::size_t space_at(std::string_view text, std::size_t at) {
-  if (text.substr(at).starts_with("\xC2\xA0")) return 2;
-  return std::string_view(" \t\n\r").find(text[at]) == std::string_view::npos ? 0 : 1;
+// Every kind of white space, U+00A0 of spreadsheets among them, is a space in NFKC but for these.
+bool is_space(std::string_view letter) {
+  return letter == " " || letter == "\t" || letter == "\n" || letter == "\r" ||
+         letter == "\u1680" || letter == "\u2028" || letter == "\u2029";
 }
 
-// U+00C0 to U+00DE are the capitals of Latin-1, but for the multiplication sign.
-void lower_latin(std::string& text) {
-  for (std::size_t at = 0; at + 1 < text.size(); ++at) {
-    const auto second = static_cast<unsigned char>(text[at + 1]);
-    if (text[at] == '\xC3' && second >= 0x80 && second <= 0x9E && second != 0x97)
-      text[at + 1] = static_cast<char>(second + 0x20);
-  }
+// Unicode's NFKC_Casefold.
+std::string casefold(const std::string& utf8) {
+  constexpr auto kOptions = static_cast<utf8proc_option_t>(
+      UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT | UTF8PROC_CASEFOLD | UTF8PROC_IGNORE);
+  utf8proc_uint8_t* mapped = nullptr;
+  const utf8proc_ssize_t bytes =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(utf8.data()),
+                   static_cast<utf8proc_ssize_t>(utf8.size()), &mapped, kOptions);
+  if (bytes == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
+  if (bytes < 0) throw std::invalid_argument(utf8proc_errmsg(bytes));
+  std::string folded(reinterpret_cast<const char*>(mapped), static_cast<std::size_t>(bytes));
+  std::free(mapped);  // NOLINT: as utf8proc asks
+  return folded;
+}
+
+// The whole number without the zeros that change nothing; "" for any other text. ("2.10" may be the
+// tenth of the second site.)
+std::string without_zeros(std::string_view number) {
+  const std::size_t digits = std::min(number.find_first_not_of("0123456789"), number.size());
+  const std::string_view rest = number.substr(digits);
+  const bool whole = rest.empty() || (rest.size() > 1 && rest[0] == '.' &&
+                                      rest.find_first_not_of('0', 1) == std::string_view::npos);
+  if (digits == 0 || !whole) return "";
+  const std::size_t zeros = std::min(number.find_first_not_of('0'), digits - 1);
+  return std::string(number.substr(zeros, digits - zeros));
 }
 
 using Counts = std::map<std::string, std::size_t>;  // of spellings of one word
@@ -64,22 +87,63 @@ std::string respell(std::vector<std::string>& values, const auto& spelling_of) {
 
 }  // namespace
 
+std::string as_utf8(std::string_view text) {
+  if (is_valid_utf8(text)) return std::string(text);
+  std::string utf8;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80) {
+      utf8 += c;
+    } else {
+      utf8 += static_cast<char>(0xC0 | byte >> 6);
+      utf8 += static_cast<char>(0x80 | (byte & 0x3F));
+    }
+  }
+  return utf8;
+}
+
 std::string plain_spelling(std::string_view value) {
+  const std::string folded = casefold(as_utf8(value));
   std::string plain;
   bool gap = false;
-  for (std::size_t at = 0; at < value.size(); ++at) {
-    if (const std::size_t space = space_at(value, at); space > 0) {
+  for (std::size_t at = 0, bytes = 0; at < folded.size(); at += bytes) {
+    bytes = std::max<std::size_t>(1, utf8_sequence(folded, at));
+    const std::string_view letter = std::string_view(folded).substr(at, bytes);
+    if (is_space(letter)) {
       gap = true;
-      at += space - 1;
       continue;
     }
-    if (gap && !plain.empty() && is_numeral(plain.back()) && is_numeral(value[at])) plain += ' ';
+    if (gap && !plain.empty() && is_numeral(plain.back()) && is_numeral(letter[0])) plain += ' ';
     gap = false;
-    plain += value[at];
+    plain += letter;
   }
-  plain = lower(plain);
-  lower_latin(plain);
   return plain;
+}
+
+std::string plain_id(std::string_view value) {
+  std::string plain = plain_spelling(value);
+  std::string number = without_zeros(plain);
+  return number.empty() ? plain : number;
+}
+
+bool spelt_alike(std::string_view a, std::string_view b) {
+  return a == b || plain_spelling(a) == plain_spelling(b);
+}
+
+bool same_id(std::string_view a, std::string_view b) {
+  return a == b || plain_id(a) == plain_id(b);
+}
+
+std::optional<std::pair<std::size_t, std::size_t>> find_equal_numbers(
+    const std::vector<std::string>& values) {
+  std::map<std::string, std::pair<std::string, std::size_t>> seen;  // by number
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::string plain = plain_spelling(values[i]), number = without_zeros(plain);
+    if (number.empty()) continue;
+    const auto& [before, at] = seen.try_emplace(number, plain, i).first->second;
+    if (before != plain) return std::pair(at, i);
+  }
+  return std::nullopt;
 }
 
 std::optional<std::size_t> find_spelling(const std::vector<std::string>& known,
@@ -96,14 +160,15 @@ std::optional<std::size_t> find_spelling(const std::vector<std::string>& known,
   return alike;
 }
 
-std::string unify_spelling(std::vector<std::string>& values) {
+std::string unify_spelling(std::vector<std::string>& values, EqualNumbers numbers) {
+  const auto plain_of = numbers == EqualNumbers::kSame ? plain_id : plain_spelling;
   std::map<std::string, Counts> spellings;  // by plain spelling
   for (const std::string& value : values)
-    if (!value.empty()) ++spellings[plain_spelling(value)][value];
+    if (!value.empty()) ++spellings[plain_of(value)][value];
   std::map<std::string, std::string> chosen;
   for (const auto& [plain, counts] : spellings) chosen[plain] = most_frequent(counts);
   return respell(values, [&](const std::string& value) {
-    return value.empty() ? value : chosen.at(plain_spelling(value));
+    return value.empty() ? value : chosen.at(plain_of(value));
   });
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "common/text/spelling.h"
 #include "extract/frames/window.h"
 
 namespace coldframe::frames {
@@ -43,6 +44,7 @@ struct ReaderOptions {
   DicomGrouping grouping = DicomGrouping::kSeries;  // --group
   bool keep_patient_id = false;  // --keep-patient-id; else hashes of patients with `patient_salt`
   std::string patient_salt;      // --patient-salt
+  EqualNumbers equal_numbers = EqualNumbers::kAsk;  // --equal-numbers: of patients
 };
 
 }  // namespace coldframe::frames

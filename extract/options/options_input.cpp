@@ -151,6 +151,9 @@ OptionRows input_options(ExtractOptions& options) {
        "store patients as DICOM, paths or the manifest name them, instead of salted hashes"},
       {"patient-salt", "TEXT", local(text(reader.patient_salt)),
        "of these hashes (default: $COLDFRAME_PATIENT_SALT, else one kept in your home)"},
+      {"equal-numbers", "ANSWER", one_of(reader.equal_numbers, kEqualNumbers),
+       "patients whose ids are equal as numbers (0123, 123, 123.0): ask (default), or they are "
+       "the same, or different people"},
   };
 }
 

@@ -9,7 +9,8 @@
 namespace coldframe::extract {
 namespace {
 
-constexpr std::string_view kAsNamed = "as named", kHashes = "hashes";
+constexpr std::string_view kAsNamed = "as named", kHashes = "hashes",
+                           kFolded = " (NFKC_Casefold)";  // of names in their plain spelling
 
 bool looks_hashed(const std::string& patient) {
   constexpr std::size_t kDigits = 16;
@@ -40,7 +41,8 @@ std::string example_of(const cache::CacheReader& cached) {
 
 std::string patients_note(const frames::PatientNames& patients) {
   if (!patients.hashed) return "";
-  return *patients.hashed ? concat(kHashes, " of salt ", patients.salt) : std::string(kAsNamed);
+  return *patients.hashed ? concat(kHashes, " of salt ", patients.salt, kFolded)
+                          : std::string(kAsNamed);
 }
 
 void check_patients(const frames::PatientNames& patients, const cache::CacheReader& cached,
@@ -53,6 +55,10 @@ void check_patients(const frames::PatientNames& patients, const cache::CacheRead
   const std::string anew =
       concat("; or --reuse ", cache, " --out NEW makes a cache that stores them as this run does, ",
              "without extracting again");
+  if (same_kind && before + std::string(kFolded) == now)
+    throw CacheError(concat("'", cache, "' stores patients as ", before,
+                            ", from before names were hashed in one spelling, and this run as ",
+                            now, "; the same person would be two", anew));
   if (same_kind)
     throw CacheError(concat(
         "'", cache, "' stores patients as ", before, ", and this run as ", now,

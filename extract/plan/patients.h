@@ -10,7 +10,8 @@
 
 namespace coldframe::extract {
 
-// The recipe's note: "as named", "hashes of salt 3fa91c"; "" of an input that names no patient.
+// The recipe's note: "as named", "hashes of salt 3fa91c (NFKC_Casefold)"; "" of an input that names
+// no patient.
 std::string patients_note(const frames::PatientNames& patients);
 
 // CacheError when the cached exams' patients are stored otherwise, with what to do. Caches made

@@ -228,7 +228,8 @@ int run_predict(const std::vector<std::string>& arguments) {
   Predictor applied(options);
   check_explain(options, applied);
   SequenceReader cache(named_caches(applied.features().string()));
-  for (const std::string& warning : arrange(cache, applied.ensemble().card().arrangement))
+  for (const std::string& warning :
+       arrange(cache, applied.ensemble().card().arrangement, options.data.equal_numbers))
     log_warning(warning);
   const Outcome outcome = predict(applied, cache, options);
   std::cout << (options.json

@@ -6,6 +6,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/csv.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "train_temporal/tasks/task_kind.h"
 
@@ -258,7 +259,8 @@ PredictionTable read_predictions(const std::filesystem::path& csv, std::vector<T
   for (auto& [id, number] : exams) {
     const std::string& of = file.rows[number][patient];
     number = table.exams.size();
-    table.exams.push_back({id, of, patients.emplace(of, patients.size()).first->second});
+    table.exams.push_back(
+        {id, of, patients.emplace(plain_spelling(of), patients.size()).first->second});
   }
   for (std::size_t row = 0; row < file.rows.size(); ++row)
     table.rows.push_back({whole_number(file, row, repeat), whole_number(file, row, fold),

@@ -36,10 +36,11 @@ SpeltValues one_spelling(std::vector<std::string> values) {
 }
 
 std::string tell_changes(const std::string& column, const std::string& changes) {
-  return concat("column '", column,
-                "': values that differ in case or spaces alone are taken as "
-                "one, ",
-                changes, "; if they differ on purpose, give them names that differ more");
+  return concat(
+      "column '", column,
+      "': values that differ in spelling alone (case, spaces, forms of Unicode) are taken "
+      "as one, ",
+      changes, "; if they differ on purpose, give them names that differ more");
 }
 
 std::vector<std::string> distinct(const std::vector<std::string>& values) {

@@ -82,20 +82,30 @@ void refuse_known_patients(const std::vector<std::string>& patients, const Targe
 }  // namespace
 
 std::vector<std::string> known_patients(std::span<const cache::ExamInfo> exams,
-                                        std::vector<std::string>& warnings) {
+                                        EqualNumbers numbers, std::vector<std::string>& warnings) {
   std::vector<std::string> patients;
   for (const cache::ExamInfo& exam : exams) patients.push_back(trim(exam.patient));
-  if (const std::string changes = unify_spelling(patients); !changes.empty())
+  if (numbers == EqualNumbers::kAsk)
+    if (const auto two = find_equal_numbers(patients))
+      throw ConfigError(concat("the patients '", patients[two->first], "' (exam '",
+                               exams[two->first].id, "') and '", patients[two->second], "' (exam '",
+                               exams[two->second].id,
+                               "') are equal as numbers: if they are one "
+                               "person, give --equal-numbers same; if they are two, give "
+                               "--equal-numbers different"));
+  if (const std::string changes = unify_spelling(patients, numbers); !changes.empty())
     warnings.push_back(
-        concat("patients that differ in case or spaces alone are taken as one person, so that "
-               "nobody is on both sides of a split, ",
-               changes, "; if they are different people, give them ids that differ more"));
+        concat("patients that differ in spelling alone (case, spaces, forms of Unicode",
+               numbers == EqualNumbers::kSame ? ", zeros" : "",
+               ") are taken as one person, so that nobody is on both sides of a split, ", changes,
+               "; if they are different people, give them ids that differ more"));
   return patients;
 }
 
 std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, const Targets& targets,
-                                     bool exam_is_patient, std::vector<std::string>& warnings) {
-  std::vector<std::string> patients = known_patients(exams, warnings), missing;
+                                     bool exam_is_patient, std::vector<std::string>& warnings,
+                                     EqualNumbers numbers) {
+  std::vector<std::string> patients = known_patients(exams, numbers, warnings), missing;
   if (exam_is_patient) {
     refuse_known_patients(patients, targets);
     std::ranges::transform(exams, patients.begin(), &cache::ExamInfo::id);

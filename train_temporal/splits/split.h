@@ -12,6 +12,7 @@
 
 #include "cache/format/exam.h"
 #include "common/files/csv.h"
+#include "common/text/spelling.h"
 #include "train_temporal/splits/targets.h"
 
 namespace coldframe::temporal {
@@ -28,15 +29,16 @@ struct SplitSet {
 
 // The patient of every exam as the cache has it, "" where there is none, each in one spelling
 // (spelling.h): two people taken for one cost little, while one taken for two would be on both
-// sides of a split. `warnings` tells of those.
+// sides of a split. `warnings` tells of those. ConfigError where it is unclear (EqualNumbers).
 std::vector<std::string> known_patients(std::span<const cache::ExamInfo> exams,
-                                        std::vector<std::string>& warnings);
+                                        EqualNumbers numbers, std::vector<std::string>& warnings);
 
 // What splits keep together of every exam: its patient, or its own id with `exam_is_patient`.
 // ConfigError when a labelled exam has none and the option was not given: says how many there are;
 // also when it was given although the cache knows a patient of several labelled exams.
 std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, const Targets& targets,
-                                     bool exam_is_patient, std::vector<std::string>& warnings);
+                                     bool exam_is_patient, std::vector<std::string>& warnings,
+                                     EqualNumbers numbers = EqualNumbers::kAsk);
 
 // Groups of patients that share a value, named by their values ("A", or "A + B" where a patient has
 // both). ConfigError where a labelled exam has no value of `column`.

@@ -7,6 +7,7 @@
 
 #include "cache/tool/figures/times.h"
 #include "common/cli/error.h"
+#include "common/text/spelling.h"
 #include "common/text/suggestion.h"
 #include "common/text/text.h"
 
@@ -43,6 +44,7 @@ Field find_field(const CacheReader& cache, const std::string& name) {
 struct Condition {
   Field field;
   std::string operation, value;
+  bool of_patient = false;
   double number = 0;
   bool numeric = false;
 
@@ -50,7 +52,8 @@ struct Condition {
     const std::string text = field(exam);
     double found = 0;
     const bool comparable = numeric && parse_double(text, found) && !std::isnan(found);
-    const bool equal = text == value || (comparable && found == number);
+    const bool equal = text == value || (of_patient && spelt_alike(text, value)) ||
+                       (comparable && found == number);
     if (operation == "=") return equal;
     if (operation == "!=") return !equal;
     if (!comparable) return false;
@@ -78,7 +81,9 @@ Condition parse_condition(const CacheReader& cache, const std::string& text) {
   if (condition.operation != "=" && condition.operation != "!=" && !condition.numeric)
     throw ConfigError(concat("--where: '", text, "' compares with '", condition.value,
                              "', which is not a number"));
-  condition.field = find_field(cache, trim(text.substr(0, at)));
+  const std::string name = trim(text.substr(0, at));
+  condition.of_patient = name == "patient";
+  condition.field = find_field(cache, name);
   return condition;
 }
 

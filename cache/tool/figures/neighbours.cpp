@@ -7,6 +7,7 @@
 #include "cache/tool/exams/filter.h"
 #include "cache/tool/figures/similarity.h"
 #include "common/numbers/quantile.h"
+#include "common/text/spelling.h"
 
 namespace coldframe::cache::tool {
 namespace {
@@ -37,7 +38,7 @@ class BestPairs {
   void consider(std::size_t a, std::size_t b, double cosine) {
     if (cosine < least_) return;
     const std::string &first = patient(a), &second = patient(b);
-    if (!first.empty() && first == second) return;
+    if (!first.empty() && spelt_alike(first, second)) return;
     pairs_.push_back({std::min(a, b), std::max(a, b), std::min(cosine, 1.0)});
   }
   std::vector<Pair> finish(std::size_t most, std::size_t& found) {

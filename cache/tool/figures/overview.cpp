@@ -9,6 +9,7 @@
 #include "cache/tool/columns.h"
 #include "cache/tool/exams/filter.h"
 #include "cache/tool/figures/times.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -45,7 +46,7 @@ Json describe_times(const std::vector<ExamInfo>& exams) {
 
 Json describe_frames(const std::vector<ExamInfo>& exams, Json& json) {
   std::vector<double> counts;
-  std::unordered_set<std::string_view> patients;
+  std::unordered_set<std::string> patients;
   std::set<std::string> frame_columns;
   std::map<std::string, std::size_t> kinds;
   std::size_t frames = 0, missing = 0, without_patient = 0;
@@ -53,7 +54,7 @@ Json describe_frames(const std::vector<ExamInfo>& exams, Json& json) {
     counts.push_back(static_cast<double>(exam.frames()));
     frames += exam.frames();
     missing += missing_frames(exam);
-    exam.patient.empty() ? ++without_patient : patients.insert(exam.patient).second;
+    exam.patient.empty() ? ++without_patient : patients.insert(plain_spelling(exam.patient)).second;
     ++kinds[exam.source_kind];
     for (const FrameColumn& column : exam.frame_columns) frame_columns.insert(column.name);
   }

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "cache/tool/odd/finder.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -57,7 +58,8 @@ void find_strange_labels(const Examined& examined, OddityFinder& finder) {
 
 // Exams of one patient lie together where they do for other patients, outliers apart.
 void find_strange_patients(const Examined& examined, OddityFinder& finder) {
-  Keys patients = keys_of(examined, [](const ExamInfo& exam) { return exam.patient; });
+  Keys patients =
+      keys_of(examined, [](const ExamInfo& exam) { return plain_spelling(exam.patient); });
   for (std::size_t row = 0; row < patients.size(); ++row)
     if (finder.is_outlier(examined.means.exams[row])) patients[row].clear();
   std::map<std::string, std::size_t> exams;
@@ -94,7 +96,7 @@ void find_copies(const Examined& examined, OddityFinder& finder) {
     const Neighbour nearest = examined.nearest[row][0];
     const std::size_t exam = examined.means.exams[row], other = examined.means.exams[nearest.row];
     const std::string &patient = exams[exam].patient, &of_other = exams[other].patient;
-    if (nearest.cosine < kAlike || (patient == of_other && !patient.empty()) ||
+    if (nearest.cosine < kAlike || (!patient.empty() && spelt_alike(patient, of_other)) ||
         finder.has("features of another exam", exam))
       continue;
     const bool known = !patient.empty() && !of_other.empty();

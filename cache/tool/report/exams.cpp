@@ -8,6 +8,7 @@
 #include "cache/tool/figures/times.h"
 #include "cache/tool/report/report.h"
 #include "common/charts/data_table.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -57,7 +58,7 @@ html::Body nearest_exams(const CacheReader& cache, const ExamMeans& means, std::
     links.push_back(html::link_to(kExamTable, means.exams[pair.b]));
     rows.push_back({there.id, fixed(pair.cosine, 4),
                     here.patient.empty() || there.patient.empty() ? "unknown"
-                    : here.patient == there.patient               ? "the same"
+                    : spelt_alike(here.patient, there.patient)    ? "the same"
                                                                   : "another"});
     for (const std::string& column : columns) rows.back().push_back(column_value(there, column));
   }

@@ -10,6 +10,7 @@
 #include "cache/tool/report/report.h"
 #include "common/charts/data_table.h"
 #include "common/numbers/finite.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -31,7 +32,7 @@ std::vector<std::string> patients_of(const CacheReader& cache, bool by_name) {
   std::unordered_map<std::string, std::size_t> numbers;
   std::vector<std::string> patients;
   for (const ExamInfo& exam : cache.exams()) {
-    const auto place = numbers.emplace(exam.patient, numbers.size() + 1).first;
+    const auto place = numbers.emplace(plain_spelling(exam.patient), numbers.size() + 1).first;
     patients.push_back(by_name || exam.patient.empty() ? exam.patient : concat(place->second));
   }
   return patients;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/pixels/pixel_layout.h"
 #include "extract/frames/dicom/source.h"

@@ -10,6 +10,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/data_set.h"
 #include "extract/frames/dicom/pixels/pixel_layout.h"
@@ -136,7 +137,7 @@ std::vector<std::size_t> different_patients(const std::vector<SeriesKeys>& keys)
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (keys[i].patient.empty()) continue;
     if (first == keys.size()) first = i;
-    if (keys[i].patient != keys[first].patient) return {first, i};
+    if (!spelt_alike(keys[i].patient, keys[first].patient)) return {first, i};
   }
   return {};
 }

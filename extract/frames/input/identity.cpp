@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <unordered_map>
 
+#include "common/cli/error.h"
 #include "common/files/fingerprint.h"
 #include "common/text/spelling.h"
 #include "common/text/text.h"
@@ -35,44 +37,65 @@ bool names_show_patient(const ExamSpec& exam) {
              exam.items, [&](const ExamItem& item) { return has_word(item.name, exam.patient); });
 }
 
-// Hashes of two spellings of one person have nothing in common. Log files keep no names that a
-// cache hides.
+// Log files keep no names that a cache hides.
+[[noreturn]] void ask_whether_one(const ExamSpec& a, const ExamSpec& b, bool named) {
+  throw ConfigError(concat(
+      "the patients of the exams '", a.id, "' and '", b.id, "' have ids that are equal as numbers ",
+      "and spelt apart", named ? concat(" ('", a.patient, "' and '", b.patient, "')") : "",
+      ", such as 0123, 123 and 123.0: if they are one person, spell them alike or give "
+      "--equal-numbers same; if they are two, give --equal-numbers different"));
+}
+
+// Hashes of two spellings of one person would have nothing in common.
 void unify_patients(ExamList& list, const ReaderOptions& options) {
   std::vector<std::string> patients;
-  for (const ExamSpec& exam : list.exams) patients.push_back(exam.patient);
-  const std::string changes = unify_spelling(patients);
+  for (const ExamSpec& exam : list.exams) patients.push_back(as_utf8(exam.patient));
+  if (options.equal_numbers == EqualNumbers::kAsk)
+    if (const auto two = find_equal_numbers(patients))
+      ask_whether_one(list.exams[two->first], list.exams[two->second], options.keep_patient_id);
+  const std::vector<std::string> before = patients;
+  const std::string changes = unify_spelling(patients, options.equal_numbers);
   std::size_t exams = 0;
   for (std::size_t i = 0; i < patients.size(); ++i) {
-    exams += list.exams[i].patient != patients[i];
+    exams += before[i] != patients[i];
     list.exams[i].patient = std::move(patients[i]);
   }
   if (!changes.empty())
     list.warnings.push_back(
-        concat("patients whose ids differ in case or spaces alone are taken as one person, ",
-               options.keep_patient_id ? as_utf8(changes) : concat("in ", plural(exams, "exam")),
+        concat("patients whose ids differ in spelling alone (case, spaces, forms of Unicode",
+               options.equal_numbers == EqualNumbers::kSame ? ", zeros" : "",
+               ") are taken as one person, ",
+               options.keep_patient_id ? changes : concat("in ", plural(exams, "exam")),
                "; if they are different people, give them ids that differ more"));
+}
+
+// Exams keep their ids, which are names of files.
+void warn_of_like_exams(ExamList& list) {
+  std::unordered_map<std::string, std::size_t> seen;
+  std::size_t more = 0;
+  std::string first;
+  for (std::size_t i = 0; i < list.exams.size(); ++i) {
+    const auto [before, is_new] = seen.try_emplace(plain_spelling(list.exams[i].id), i);
+    if (is_new) continue;
+    if (first.empty())
+      first = concat("the exams '", list.exams[before->second].id, "' and '", list.exams[i].id,
+                     "' have ids that differ in spelling alone");
+    else
+      ++more;
+  }
+  if (first.empty()) return;
+  list.warnings.push_back(
+      concat(first, more > 0 ? concat(", and so have ", more, " more") : "",
+             "; they are taken as two: if one is a copy of the other, take it out"));
 }
 
 }  // namespace
 
-std::string as_utf8(const std::string& text) {
-  if (is_valid_utf8(text)) return text;
-  std::string utf8;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x80) {
-      utf8 += c;
-    } else {
-      utf8 += static_cast<char>(0xC0 | byte >> 6);
-      utf8 += static_cast<char>(0x80 | (byte & 0x3F));
-    }
-  }
-  return utf8;
-}
-
 std::string stored_identity(const std::string& name, const ReaderOptions& options) {
   if (name.empty() || options.keep_patient_id) return as_utf8(name);
-  return sha256_hex(options.patient_salt + name).substr(0, kHashDigits);
+  const bool by_number = options.equal_numbers == EqualNumbers::kSame;
+  return sha256_hex(options.patient_salt + (by_number ? plain_id(name) : plain_spelling(name)))
+      .substr(0, kHashDigits);
 }
 
 std::size_t count_patients(const ExamList& list) {
@@ -97,6 +120,7 @@ void store_patients(ExamList& list, const ReaderOptions& options) {
   for (const ExamSpec& exam : list.exams)
     list.patients.shown_by_names +=
         !options.keep_patient_id && !exam.patient.empty() && names_show_patient(exam);
+  warn_of_like_exams(list);
   unify_patients(list, options);
   for (ExamSpec& exam : list.exams) {
     if (exam.patient.empty()) continue;

@@ -8,12 +8,9 @@
 
 namespace coldframe::frames {
 
-// What stands for a name that tells who somebody is: a hash of it with the salt, or with
-// --keep-patient-id the name itself, in UTF-8. "" stays "".
+// What stands for a name that tells who somebody is: a hash of its plain spelling (spelling.h) with
+// the salt, or with --keep-patient-id the name itself, in UTF-8. "" stays "".
 std::string stored_identity(const std::string& name, const ReaderOptions& options);
-
-// Bytes that are no UTF-8 are taken for ISO 8859-1.
-std::string as_utf8(const std::string& text);
 
 std::size_t count_patients(const ExamList& list);
 
@@ -21,7 +18,7 @@ std::size_t count_patients(const ExamList& list);
 std::string patients_text(const PatientNames& patients);
 
 // Stores the list's patients so, each in one spelling (spelling.h), and notes what a person should
-// know of it.
+// know of it. ConfigError where it is unclear whether two ids are one person's.
 void store_patients(ExamList& list, const ReaderOptions& options);
 
 }  // namespace coldframe::frames

@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "common/cli/error.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "extract/frames/input/file_name.h"
 
@@ -120,7 +121,7 @@ void name_by_pattern(const PathPattern& pattern, ExamList& list) {
       throw DataError(concat("--exam-from calls two exams '", names.exam, "': '",
                              same.items.front().name, "' and '", id,
                              "'; take more of the path into (?<exam>…)"));
-    if (same.patient != names.patient)
+    if (!spelt_alike(same.patient, names.patient))
       throw DataError(concat("--exam-from gives exam '", names.exam, "' the patients '",
                              same.patient, "' and '", names.patient, "'"));
     same.items.push_back(std::move(exam.items.front()));

@@ -10,6 +10,7 @@
 
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "extract/frames/input/source_digest.h"
 #include "extract/plan/resume/exam_stamp.h"
@@ -181,7 +182,7 @@ std::string why_another(const ExamSpec& exam, const ExamInfo& cached) {
 }  // namespace
 
 bool has_other_patient(const ExamSpec& exam, const ExamInfo& cached) {
-  return !exam.patient.empty() && !cached.patient.empty() && exam.patient != cached.patient;
+  return !exam.patient.empty() && !cached.patient.empty() && !same_id(exam.patient, cached.patient);
 }
 
 bool has_other_files(const ExamSpec& exam, const ExamInfo& cached) {

@@ -8,10 +8,28 @@ namespace {
 
 using ::testing::ElementsAre;
 
+TEST(PlainSpelling, OfAnIdHasNoZerosThatAProgramAdds) {
+  for (const char* same : {"123", "0123", "123.0", " 00123.00", "\uff11\uff12\uff13"})
+    EXPECT_EQ(plain_id(same), "123") << same;
+  EXPECT_EQ(plain_id("000"), "0");
+  for (const char* own : {"2.10", "2.1", "1e3", "-3", "p0123", "12.", ".0", ""})
+    EXPECT_EQ(plain_id(own), own);
+  EXPECT_EQ(find_equal_numbers({"P1", "0123", "7", "0123", "123"}),
+            (std::pair<std::size_t, std::size_t>(1, 4)));
+  EXPECT_EQ(find_equal_numbers({"P01", "P1", "2.1", "2.10", "1 234", "1234"}), std::nullopt);
+  std::vector<std::string> values = {"123", "P", "123.0", "123"};
+  EXPECT_EQ(unify_spelling(values), "");
+  EXPECT_EQ(unify_spelling(values, EqualNumbers::kSame), "'123.0' as '123'");
+}
+
 TEST(Spelling, HasNeitherCaseNorWhiteSpace) {
   EXPECT_EQ(plain_spelling(" Left  Eye\t"), plain_spelling("lefteye"));
   EXPECT_EQ(plain_spelling("M\xC3\x9CNCHEN\xC2\xA0"), plain_spelling("m\xC3\xBCnchen"));
   EXPECT_EQ(plain_spelling("P 1"), plain_spelling("p1"));
+  for (const char* same : {"m\u00fcller", "Mu\u0308ller", "\ufeffM\u00dcLLER", "M\u00fc\u200bller",
+                           "M\xFCller", "\u2003M\u00fcller\u2029", "\uff2d\u00fcller"})
+    EXPECT_EQ(plain_spelling(same), "m\u00fcller") << same;
+  EXPECT_EQ(plain_spelling("Stra\u00dfe"), plain_spelling("STRASSE"));
 }
 
 TEST(Spelling, KeepsCodesApart) {

@@ -79,7 +79,14 @@ TEST_F(Patients, HashesOfTwoSaltsDoNotMeetEither) {
   EXPECT_THAT(
       refusal(kOtherSalt),
       AllOf(HasSubstr("hashes of salt 3fa91c"),
-            HasSubstr("hashes of salt 000000: give the salt that the cache was made with")));
+            HasSubstr("hashes of salt 000000 (NFKC_Casefold): give the salt that the cache was "
+                      "made with")));
+}
+
+TEST_F(Patients, HashesFromBeforeNamesHadOneSpellingDoNotMeetOthers) {
+  cache_of("0123456789abcdef", "hashes of salt 3fa91c");
+  EXPECT_THAT(refusal(kHashed), AllOf(HasSubstr("from before names were hashed in one spelling"),
+                                      HasSubstr("--reuse x.cache --out NEW")));
 }
 
 }  // namespace

@@ -262,16 +262,34 @@ TEST(PatientsOf, TakesThoseThatDifferInCaseOrSpacesAsOnePerson) {
     exams[i].patient = concat(i % 2 ? "P" : "p ", i / 2 + 100);
     labels.value.push_back(0);
   }
-  exams[42].patient = "007";
-  exams[43].patient = "7";
+  exams[42].patient = "Mu\u0308ller";
+  exams[43].patient = "M\u00dcLLER";
   std::vector<std::string> said;
   const auto patients = patients_of(exams, labels, false, said);
   EXPECT_EQ(patients[0], "P100");
-  EXPECT_EQ(std::set<std::string>(patients.begin(), patients.end()).size(), 23u);
+  EXPECT_EQ(std::set<std::string>(patients.begin(), patients.end()).size(), 22u);
   EXPECT_THAT(said, ElementsAre(AllOf(HasSubstr("taken as one person"),
                                       HasSubstr("'p 100' as 'P100'"), HasSubstr("16 more"))));
   EXPECT_THAT(message_of([&] { patients_of(exams, labels, true, said); }),
               HasSubstr("21 have several exams ('P100' has 2)"));
+}
+
+TEST(PatientsOf, AsksWhereIdsAreEqualAsNumbers) {
+  std::vector<cache::ExamInfo> exams(2);
+  Labels labels;
+  labels.value = {0, 1};
+  std::vector<std::string> said;
+  for (const char* other : {"0123", "123.0"}) {
+    exams[0] = {.id = "a", .patient = "123"};
+    exams[1] = {.id = "b", .patient = other};
+    EXPECT_THAT(message_of([&] { patients_of(exams, labels, false, said); }),
+                AllOf(HasSubstr("'123' (exam 'a')"), HasSubstr(concat("'", other, "' (exam 'b')")),
+                      HasSubstr("--equal-numbers different")));
+    const auto same = patients_of(exams, labels, false, said, EqualNumbers::kSame);
+    EXPECT_EQ(same[0], same[1]);
+    const auto two = patients_of(exams, labels, false, said, EqualNumbers::kDifferent);
+    EXPECT_NE(two[0], two[1]);
+  }
 }
 
 TEST(PatientsOf, AsksForAWordWhenPatientsAreMissing) {

@@ -6,6 +6,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {
@@ -145,7 +146,7 @@ void MultiCache::take_patient(const Part& part, std::span<const Part> before,
                               cache::ExamInfo& exam) const {
   const std::string& patient = info(part).patient;
   if (exam.patient.empty()) exam.patient = patient;
-  if (patient.empty() || patient == exam.patient) return;
+  if (patient.empty() || same_id(patient, exam.patient)) return;
   const auto other =
       std::ranges::find_if(before, [&](const Part& one) { return !info(one).patient.empty(); });
   throw DataError(concat("exam '", exam.id, "' is of patient '", patient, "' in ", name_of(part),

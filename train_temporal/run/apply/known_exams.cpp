@@ -19,11 +19,11 @@ std::size_t count_known(const std::filesystem::path& run, std::span<const cache:
   for (const auto& row : splits.rows) {
     if (part && row[*part] == "test") continue;  // in another fold it may be of another part
     known_exams.insert(row[exam]);
-    if (patient && !row[*patient].empty()) known_patients.insert(plain_spelling(row[*patient]));
+    if (patient && !row[*patient].empty()) known_patients.insert(plain_id(row[*patient]));
   }
   return static_cast<std::size_t>(std::ranges::count_if(used, [&](std::size_t i) {
     return known_exams.contains(exams[i].id) ||
-           (!patients.empty() && known_patients.contains(plain_spelling(patients[i])));
+           (!patients.empty() && known_patients.contains(plain_id(patients[i])));
   }));
 }
 

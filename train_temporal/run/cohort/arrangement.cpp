@@ -64,9 +64,10 @@ std::vector<double> times_of(const SequenceReader& cache, const std::string& col
 
 // The exams of each patient who is known, by index.
 std::map<std::string, std::vector<std::size_t>> exams_by_patient(
-    const SequenceReader& cache, const std::string& column, std::vector<std::string>& warnings) {
+    const SequenceReader& cache, const std::string& column, EqualNumbers numbers,
+    std::vector<std::string>& warnings) {
   std::map<std::string, std::vector<std::size_t>> exams;
-  const std::vector<std::string> patients = known_patients(cache.exams(), warnings);
+  const std::vector<std::string> patients = known_patients(cache.exams(), numbers, warnings);
   for (std::size_t i = 0; i < patients.size(); ++i)
     if (!patients[i].empty()) exams[patients[i]].push_back(i);
   if (!exams.empty() || cache.exams().empty()) return exams;
@@ -127,7 +128,8 @@ std::vector<std::string> tell_matches(const SequenceReader& cache) {
 
 }  // namespace
 
-std::vector<std::string> arrange(SequenceReader& cache, const Arrangement& arrangement) {
+std::vector<std::string> arrange(SequenceReader& cache, const Arrangement& arrangement,
+                                 EqualNumbers of_patients) {
   std::vector<std::string> warnings;
   require_named(cache.cache_names(), arrangement);
   if (!arrangement.stream_column.empty()) {
@@ -136,7 +138,7 @@ std::vector<std::string> arrange(SequenceReader& cache, const Arrangement& arran
     require_file_names(cache.streams());
     warnings = tell_matches(cache);
   }
-  if (!arrangement.visits.empty()) join_visits(cache, arrangement.visits, warnings);
+  if (!arrangement.visits.empty()) join_visits(cache, arrangement.visits, of_patients, warnings);
   return warnings;
 }
 
@@ -159,12 +161,12 @@ std::vector<std::string> unlearnt_streams(const SequenceReader& cache,
   return said;
 }
 
-void join_visits(SequenceReader& cache, const std::string& column,
+void join_visits(SequenceReader& cache, const std::string& column, EqualNumbers of_patients,
                  std::vector<std::string>& warnings) {
   const std::vector<double> times = times_of(cache, column, warnings);
   std::vector<std::vector<std::size_t>> parts(cache.exams().size());
   for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = {i};
-  for (auto& [patient, exams] : exams_by_patient(cache, column, warnings)) {
+  for (auto& [patient, exams] : exams_by_patient(cache, column, of_patients, warnings)) {
     require_times(cache, exams, times, column);
     std::ranges::stable_sort(exams, {}, [&](std::size_t exam) { return times[exam]; });
     for (const std::size_t exam : exams) {

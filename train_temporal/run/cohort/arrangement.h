@@ -17,7 +17,8 @@ inline constexpr const char* kStartTime = "start_time";
 // Merges and joins the exams of `cache` as it is asked, and warns where streams do not meet and of
 // patients that are taken as one.
 // ConfigError and DataError say why not.
-std::vector<std::string> arrange(SequenceReader& cache, const Arrangement& arrangement);
+std::vector<std::string> arrange(SequenceReader& cache, const Arrangement& arrangement,
+                                 EqualNumbers of_patients);
 
 // Warns of streams that held-out exams have and no exam of their fold's training part.
 std::vector<std::string> unlearnt_streams(const SequenceReader& cache,
@@ -28,7 +29,7 @@ std::vector<std::string> unlearnt_streams(const SequenceReader& cache,
 // exams without a patient or without a frame of their own stay as they are. ConfigError: no such
 // column, no patient at all, a time that cannot be read or is missing where the patient has other
 // exams.
-void join_visits(SequenceReader& cache, const std::string& column,
+void join_visits(SequenceReader& cache, const std::string& column, EqualNumbers of_patients,
                  std::vector<std::string>& warnings);
 
 }  // namespace coldframe::temporal

@@ -9,6 +9,7 @@
 #include "cache/format/layout.h"
 #include "common/cli/error.h"
 #include "common/files/csv.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "train_temporal/data/sequences/merged_streams.h"
 #include "train_temporal/run/cohort/arrangement.h"
@@ -239,12 +240,27 @@ void require_same_rows(const Targets& targets, const std::vector<Target>& known)
   }
 }
 
+// Codes of a site or a device that are equal as numbers may have lost or gained zeros on the way
+// through a spreadsheet.
+void refuse_equal_numbers(const std::vector<std::string>& values, const std::string& name,
+                          const std::string& option) {
+  const auto two = find_equal_numbers(values);
+  if (!two) return;
+  throw ConfigError(concat("--", option, " ", name, ": the values '", values[two->first], "' and '",
+                           values[two->second],
+                           "' are equal as numbers; spell them alike if they "
+                           "are one, or so that they differ more (in a CSV for --labels with the "
+                           "columns exam and ",
+                           name, ", or in the manifest)"));
+}
+
 }  // namespace
 
 std::vector<std::string> Cohort::column(const std::string& name, const std::string& option) {
   if (!labels || !labels->column(name)) cache.require_agreed(name);
   std::vector<std::string> said;
   auto values = exam_column(cache.exams(), labels ? &*labels : nullptr, name, option, said);
+  if (option != "covariates") refuse_equal_numbers(values, name, option);
   warn(said);
   return values;
 }
@@ -276,7 +292,7 @@ Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& know
         concat("the cache has a column '", kStreamsColumn,
                "' of its own, which stays: subgroups by it are not those of the streams that exams "
                "have; extract the exams without it for these"));
-  cohort.warn(arrange(cohort.cache, options.arrangement));
+  cohort.warn(arrange(cohort.cache, options.arrangement, options.equal_numbers));
   if (!options.labels.empty()) cohort.labels = read_csv(options.labels);
   cohort.targets = read_targets(cohort.cache, cohort.labels, options, known);
   require_same_rows(cohort.targets, known);
@@ -294,7 +310,8 @@ Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& know
   }
   leave_out_empty_exams(cohort);
   std::vector<std::string> said;
-  cohort.patients = patients_of(cohort.exams(), cohort.targets, options.exam_is_patient, said);
+  cohort.patients = patients_of(cohort.exams(), cohort.targets, options.exam_is_patient, said,
+                                options.equal_numbers);
   cohort.patient_number = numbered(cohort.patients);
   cohort.warn(said);
   return cohort;

@@ -89,6 +89,10 @@ void resolve(ApplyOptions& options) {
         "makes one of a run, or extract these exams and give --cache");
   if (!raw && !options.extraction.empty())
     throw ConfigError(concat(options.extraction.front(), " is for --input; leave it out"));
+  if (raw && options.data.equal_numbers != EqualNumbers::kAsk)
+    options.extraction.insert(
+        options.extraction.end(),
+        {"--equal-numbers", word_for(kEqualNumbers, options.data.equal_numbers)});
   if (options.device.empty()) options.device = raw ? "auto" : "cpu";
   check_questions(options.questions);
 }
@@ -96,9 +100,9 @@ void resolve(ApplyOptions& options) {
 // Lines go to the standard output as they come, and nothing else does.
 void check_online(const OptionRows& rows, const ApplyOptions& options) {
   if (options.input.empty()) throw ConfigError("--online needs --bundle and --input");
-  std::vector<std::string> names = {"out",       "explain",   "maps",           "weights",
-                                    "json",      "overwrite", "once",           "marker",
-                                    "quiet-for", "labels",    "other-patients", "without-times"};
+  std::vector<std::string> names = {
+      "out",    "explain",   "maps",   "weights",        "json",          "overwrite",    "once",
+      "marker", "quiet-for", "labels", "other-patients", "without-times", "equal-numbers"};
   for (const PassedOption& option : kPassed)
     if (std::string_view(option.name) != "precision") names.push_back(option.name);
   rows.refuse(

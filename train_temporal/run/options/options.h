@@ -9,6 +9,7 @@
 
 #include "common/cli/cli.h"
 #include "common/system/job_step.h"
+#include "common/text/spelling.h"
 #include "train_temporal/metrics/intervals/resample.h"
 #include "train_temporal/report/questions.h"
 #include "train_temporal/run/options/covariate_options.h"
@@ -26,6 +27,7 @@ struct TargetOptions {
   std::filesystem::path labels;  // CSV with columns exam and the target; empty: the cache's column
   std::string positive;          // binary: the value that counts as class 1
   bool exam_is_patient = false;
+  EqualNumbers equal_numbers = EqualNumbers::kAsk;  // of patients
   Arrangement arrangement;
   std::vector<double> horizons;  // of a time to an event, ascending; empty: see --help
 };

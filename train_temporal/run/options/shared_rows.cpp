@@ -37,6 +37,9 @@ void add_cache(OptionRows& rows, TargetOptions& data) {
             "fa=PATH,icga=PATH")
       .most_used()
       .local();
+  rows.word("equal-numbers", data.equal_numbers, kEqualNumbers, "ANSWER",
+            "patients whose ids are equal as numbers (0123, 123, 123.0) are the same person, or "
+            "different ones");
 }
 
 std::vector<NamedInput> cache_inputs(const TargetOptions& data) {

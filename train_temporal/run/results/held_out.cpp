@@ -97,7 +97,7 @@ void require_same(const FinishedRun (&runs)[2], std::size_t t, std::size_t a, st
     id = exam.id;
   }
   const bool other = label[0] != label[1];
-  if (!other && plain_spelling(patient[0]) == plain_spelling(patient[1])) return;
+  if (!other && same_id(patient[0], patient[1])) return;
   const auto& of = other ? label : patient;
   throw DataError(concat("exam '", id, "' has the ", other ? "label" : "patient", " '", of[0],
                          "' in ", runs[0].name, " and '", of[1], "' in ", runs[1].name,

@@ -8,6 +8,7 @@
 #include "common/cli/error.h"
 #include "common/files/csv.h"
 #include "common/files/retry_policy.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "extract/frames/input/crop_rule.h"
 #include "extract/frames/input/exam_list.h"
@@ -211,6 +212,7 @@ void ManifestReader::check_constant(const ManifestDraft& draft, std::size_t row,
   const std::size_t first = draft.rows.front();
   if (value(row, column) == value(first, column)) return;
   if (is_missing(value(row, column)) && is_missing(value(first, column))) return;
+  if (column == patient_ && spelt_alike(value(row, column), value(first, column))) return;
   refuse(row, concat("exam '", draft.spec.id, "' has ", table_.header[column], " '",
                      value(row, column), "' here and '", value(first, column), "' on line ",
                      table_.lines[first], "; make them equal, or name the column in ",
