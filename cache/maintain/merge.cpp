@@ -51,7 +51,6 @@ class Merger {
     return options_.only && !options_.only->contains(id);
   }
   void keep_places_free();
-  bool is_newer(const Place& a, const Place& b) const;
   std::vector<std::string> differences_of(const Place& a, const Place& b) const;
   [[noreturn]] void refuse_conflicts() const;
 
@@ -62,6 +61,7 @@ class Merger {
   std::vector<Place> chosen_;
   ShardContents contents_;
   MergeReport report_;
+  std::vector<MergeConflict> undecided_;
 };
 
 ShardHeader Merger::header_of(const ShardSet& cache) const {
@@ -100,13 +100,6 @@ ExamInfo Merger::named(const Place& place) const {
   return named;
 }
 
-bool Merger::is_newer(const Place& a, const Place& b) const {
-  const std::uint32_t first = info(a).revision, second = info(b).revision;
-  if (first != second) return first > second;
-  return fs::last_write_time(caches_[a.cache]->path_of(a.exam)) >
-         fs::last_write_time(caches_[b.cache]->path_of(b.exam));
-}
-
 std::vector<std::string> Merger::differences_of(const Place& a, const Place& b) const {
   std::vector<std::string> lines = differences(named(a), named(b));
   const ShardHeader& header = contents_.header;
@@ -123,23 +116,28 @@ void Merger::settle(Place& chosen, const Place& other) {
     return;
   }
   Place left = other;
-  if (options_.prefer == Prefer::kNewest && is_newer(other, chosen)) {
+  const std::uint32_t mine = info(chosen).revision, others = info(other).revision;
+  if (options_.prefer == Prefer::kNewest && others > mine) {
     std::swap(chosen, left);
+    std::erase_if(undecided_, [&](const MergeConflict& one) { return one.exam == named(left).id; });
     lines = differences_of(chosen, left);
   }
-  report_.conflicts.push_back(
-      {named(chosen).id, inputs_[chosen.cache], inputs_[left.cache], std::move(lines)});
+  MergeConflict conflict{named(chosen).id, inputs_[chosen.cache], inputs_[left.cache],
+                         std::move(lines)};
+  if (options_.prefer == Prefer::kNone || (options_.prefer == Prefer::kNewest && mine == others))
+    undecided_.push_back(conflict);
+  report_.conflicts.push_back(std::move(conflict));
 }
 
 void Merger::refuse_conflicts() const {
   throw CacheError(concat(
-      plural(report_.conflicts.size(), "exam"), report_.conflicts.size() == 1 ? " has" : " have",
-      " one name and different content in the caches; nothing was written\n  ",
-      join(conflict_lines(report_.conflicts), "\n  "),
+      plural(undecided_.size(), "exam"), undecided_.size() == 1 ? " has" : " have",
+      " one name and different content in the caches",
+      options_.prefer == Prefer::kNewest ? ", and one revision, so that none is the newest" : "",
+      "; nothing was written\n  ", join(conflict_lines(undecided_), "\n  "),
       "\nSay --prefer first to keep what the cache that is named first has, --prefer newest to "
-      "keep "
-      "the higher revision (of equal ones the file that was written last), or --prefix A-,B- when "
-      "they are different exams; `coldframe cache diff` compares two caches in full."));
+      "keep the higher revision, or --prefix A-,B- when they are different exams; `coldframe cache "
+      "diff` compares two caches in full."));
 }
 
 void Merger::choose_exams() {
@@ -157,7 +155,7 @@ void Merger::choose_exams() {
       }
     }
   }
-  if (options_.prefer == Prefer::kNone && !report_.conflicts.empty()) refuse_conflicts();
+  if (!undecided_.empty()) refuse_conflicts();
 }
 
 void Merger::choose_places() {

@@ -13,7 +13,7 @@
 namespace coldframe::cache {
 
 // Which version of an exam holds, where the inputs have it with different content. kNewest: the
-// higher revision; of equal ones the one whose file was written last.
+// higher revision. Times of files decide nothing: copies lose them, and clocks differ.
 enum class Prefer { kNone, kFirst, kNewest };
 
 struct MergeOptions {

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <unordered_set>
 
@@ -23,26 +22,27 @@ std::uint32_t number_of(const Json& json, const char* key, std::uint32_t most) {
   return static_cast<std::uint32_t>(value);
 }
 
+double modified(const fs::path& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? static_cast<double>(status.st_mtime) : 0;
+}
+
 PartRecord parse_record(const fs::path& path) {
   const Json json = read_json_file(path);
   try {
-    const PartRecord record{number_of(json, "part", kMostParts - 1),
-                            number_of(json, "parts", kMostParts),
-                            json.at("assignment"),
-                            json.at("exams"),
-                            json.at("finished"),
-                            json.at("started")};
+    PartRecord record{number_of(json, "part", kMostParts - 1),
+                      number_of(json, "parts", kMostParts),
+                      json.at("assignment"),
+                      json.at("exams"),
+                      json.at("finished"),
+                      json.at("started")};
     if (record.part >= record.parts) throw DataError("it has no such part");
+    if (!record.finished) record.started = modified(path);
     return record;
   } catch (const std::exception& error) {
     throw DataError(concat(path.string(), ": no record of a part (", error.what(),
                            "); remove it, and start the part again"));
   }
-}
-
-double modified(const fs::path& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 ? static_cast<double>(status.st_mtime) : 0;
 }
 
 // When each worker's last shard appeared.
@@ -59,11 +59,9 @@ std::map<std::uint32_t, double> last_shards(const Location& location) {
 
 }  // namespace
 
-void write_part_record(const Location& location, PartRecord& record) {
-  if (record.started == 0) {
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    record.started = std::chrono::duration<double>(now).count();
-  }
+void write_part_record(const Location& location, PartRecord record) {
+  const fs::path path = part_record_path(location, record.part, record.parts);
+  if (record.finished) record.started = modified(path);
   Json json;
   json["part"] = record.part;
   json["parts"] = record.parts;
@@ -72,26 +70,29 @@ void write_part_record(const Location& location, PartRecord& record) {
   json["started"] = record.started;
   json["exams"] = record.exams;
   create_folders_durably(location.shard_folder());
-  write_file_atomically(part_record_path(location, record.part, record.parts), json.dump() + "\n");
+  write_file_atomically(path, json.dump() + "\n");
 }
 
-std::vector<PartRecord> read_part_records(const Location& location) {
-  std::vector<PartRecord> records;
-  for (const fs::path& path : part_record_paths(location)) records.push_back(parse_record(path));
-  if (records.empty()) return records;
-  const std::string latest =
-      std::ranges::max_element(records, {}, &PartRecord::started)->assignment;
-  std::erase_if(records, [&](const PartRecord& record) { return record.assignment != latest; });
-  std::ranges::sort(records, {}, &PartRecord::part);
-  return records;
+std::vector<Division> read_divisions(const Location& location) {
+  std::map<std::pair<std::uint32_t, std::string>, Division> divisions;
+  for (const fs::path& path : part_record_paths(location)) {
+    PartRecord record = parse_record(path);
+    divisions[{record.parts, record.assignment}].push_back(std::move(record));
+  }
+  std::vector<Division> result;
+  for (auto& [key, division] : divisions) {
+    std::ranges::sort(division, {}, &PartRecord::part);
+    result.push_back(std::move(division));
+  }
+  return result;
 }
 
-std::vector<PartRecord> require_part_records(const Location& location) {
-  std::vector<PartRecord> records = read_part_records(location);
-  if (records.empty())
+std::vector<Division> require_divisions(const Location& location) {
+  std::vector<Division> divisions = read_divisions(location);
+  if (divisions.empty())
     throw CacheError(concat(location.path.string(), ": no part has left a record (.part-*.json): ",
                             "it was not extracted with --part, or is finished already"));
-  return records;
+  return divisions;
 }
 
 void require_unshared(const Location& location) {
@@ -132,22 +133,23 @@ Json agree(const Location& location, const Json& proposal) {
                            "the same command again"));
 }
 
-PartsReport check_parts(const Location& location, const std::vector<PartRecord>& records,
+PartsReport check_parts(const Location& location, const Division& division,
                         const CacheReader* cache) {
   PartsReport report;
   std::unordered_set<std::string_view> failed;
   if (cache)
     for (const Failure& failure : cache->failures()) failed.insert(failure.exam);
   const auto last = last_shards(location);
-  report.parts.resize(records.front().parts);
+  report.parts.resize(division.front().parts);
   for (std::uint32_t part = 0; part < report.parts.size(); ++part) report.parts[part].part = part;
-  for (const PartRecord& record : records) {
+  for (const PartRecord& record : division) {
     PartState& state = report.parts[record.part];
     state.begun = true;
     state.finished = record.finished;
     state.exams = record.exams.size();
     const auto shard = last.find(record.part);
-    state.last_shard = std::max(record.started, shard == last.end() ? 0 : shard->second);
+    state.last_shard = std::max(modified(part_record_path(location, record.part, record.parts)),
+                                shard == last.end() ? 0 : shard->second);
     for (const std::string& id : record.exams) {
       const std::size_t index = cache ? cache->find(id) : CacheReader::npos;
       if (index != CacheReader::npos) {
@@ -160,6 +162,14 @@ PartsReport check_parts(const Location& location, const std::vector<PartRecord>&
     }
   }
   return report;
+}
+
+double now_there(const Location& location) {
+  try {
+    const AtomicFile probe(location.shard_folder() / ".clock");  // its name changes the folder
+  } catch (const SystemError&) {
+  }
+  return modified(location.shard_folder());
 }
 
 void forget_parts(const Location& location) {

@@ -23,17 +23,19 @@ struct PartRecord {
   std::string assignment;
   std::vector<std::string> exams;  // ids
   bool finished = false;           // its last start went through to the end
-  double started = 0;              // Unix seconds, of its last start
+  double started = 0;              // Unix seconds by the file system's clock, of its last start
 };
 
 // Its record is replaced when the part starts again and when it has finished.
-// Sets the start where there is none yet.
-void write_part_record(const Location& location, PartRecord& record);
-// Those of the job that started last, by part; a part that was assigned otherwise is not among
-// them. DataError: a record that is none.
-std::vector<PartRecord> read_part_records(const Location& location);
+void write_part_record(const Location& location, PartRecord record);
+
+// A division of a job into parts: the records of one assignment, by part.
+using Division = std::vector<PartRecord>;
+// Of a job whose --input, --survey or number of parts was changed there are several. Which of them
+// is meant, nothing tells: hosts' clocks differ. DataError: a record that is none.
+std::vector<Division> read_divisions(const Location& location);
 // The same; CacheError when there is none.
-std::vector<PartRecord> require_part_records(const Location& location);
+std::vector<Division> require_divisions(const Location& location);
 
 // CacheError while parts have records: whoever changes the cache as a whole asks before.
 void require_unshared(const Location& location);
@@ -49,7 +51,7 @@ struct PartState {
   bool begun = false, finished = false;
   std::size_t exams = 0;             // that it is to extract
   std::size_t done = 0, failed = 0;  // of these, by what the cache holds
-  double last_shard = 0;             // Unix seconds of its last shard, or of its start
+  double last_shard = 0;             // Unix seconds, likewise, of its last shard or record
   bool complete() const { return finished && done + failed == exams; }
 };
 struct PartsReport {
@@ -57,9 +59,13 @@ struct PartsReport {
   std::vector<std::string> failed_exams;  // ids
   std::uint64_t frames = 0;               // of exams that are done
 };
-// `records`: as read_part_records() gives them. `cache`: null while no shard is there yet.
-PartsReport check_parts(const Location& location, const std::vector<PartRecord>& records,
+// `cache`: null while no shard is there yet.
+PartsReport check_parts(const Location& location, const Division& division,
                         const CacheReader* cache);
+
+// Unix seconds by the clock that the times of shards and records are of. Where the folder may not
+// be written to, the time of its last change.
+double now_there(const Location& location);
 
 // Removes the records and the agreement: from then on nobody shares the cache.
 void forget_parts(const Location& location);

@@ -55,8 +55,8 @@ int run_merge(const Verb& verb, const std::vector<std::string>& arguments) {
   const std::vector<OptionRow> rows = {
       {"prefer", "WHICH", one_of(how.prefer, kPreferences),
        "for exams that the caches have with different columns, times or features: first keeps what "
-       "the cache that is named first has, newest the higher revision, of equal ones the file that "
-       "was written last (else nothing is merged)"},
+       "the cache that is named first has, newest the higher revision (else nothing is "
+       "merged)"},
       {"prefix", "A,B",
        parsed(how.prefixes, [](const std::string& word) { return split(word, ','); }),
        "put these before the names of exams and patients, one for each cache in their order: "

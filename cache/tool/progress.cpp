@@ -1,11 +1,11 @@
 #include <algorithm>
-#include <ctime>
 #include <iostream>
 #include <optional>
 
 #include "cache/maintain/parts.h"
 #include "cache/tool/command.h"
 #include "common/cli/error.h"
+#include "common/cli/log.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -23,7 +23,7 @@ struct Summary {
   double remaining = 0;        // seconds
 };
 
-Summary summarise(const PartsReport& report, const std::vector<PartRecord>& records, double now) {
+Summary summarise(const PartsReport& report, const Division& records, double now) {
   Summary sum;
   sum.first = now;
   for (const PartRecord& record : records) sum.first = std::min(sum.first, record.started);
@@ -74,7 +74,7 @@ Json to_json(const PartsReport& report, const Summary& sum) {
           {"parts", parts}};
 }
 
-void print(const PartsReport& report, const Summary& sum) {
+void print(const PartsReport& report, const Summary& sum, double now) {
   std::cout << concat("parts      ", sum.complete, " of ", report.parts.size(), " complete, ",
                       sum.working, " at work, ", sum.waiting, " not begun\n");
   std::cout << concat("exams      ", sum.done, " done, ", sum.failed, " failed, ",
@@ -90,8 +90,7 @@ void print(const PartsReport& report, const Summary& sum) {
     const PartState& state = report.parts[part];
     std::cout << concat("part ", part, " stands still: ", state.done + state.failed, " of ",
                         state.exams, " exams, its last shard is ",
-                        human_duration(static_cast<double>(std::time(nullptr)) - state.last_shard),
-                        " old\n");
+                        human_duration(now - state.last_shard), " old\n");
   }
 }
 
@@ -99,13 +98,23 @@ int run_progress(const Verb& verb, const std::vector<std::string>& arguments) {
   VerbOptions options;
   if (!parse_verb(verb, arguments, options)) return 0;
   const Location location = locate(options.path());
-  const std::vector<PartRecord> records = require_part_records(location);
+  const std::vector<Division> divisions = require_divisions(location);
   std::optional<CacheReader> cache;
   if (!location.files().empty()) cache.emplace(options.path(), Detail::kWithoutSources);
-  const PartsReport report = check_parts(location, records, cache ? &*cache : nullptr);
-  const Summary sum = summarise(report, records, static_cast<double>(std::time(nullptr)));
-  options.json ? print_json(to_json(report, sum)) : print(report, sum);
-  return sum.still.empty() ? 0 : static_cast<int>(ExitCode::kDoneWithFindings);
+  const double now = now_there(location);
+  bool still = false;
+  Json json = Json::array();
+  for (const Division& division : divisions) {
+    const PartsReport report = check_parts(location, division, cache ? &*cache : nullptr);
+    const Summary sum = summarise(report, division, now);
+    still |= !sum.still.empty();
+    options.json ? json.push_back(to_json(report, sum)) : print(report, sum, now);
+  }
+  if (options.json) print_json(json.size() == 1 ? json[0] : Json{{"divisions", json}});
+  if (divisions.size() > 1)
+    log_warning(concat("the job was divided in ", divisions.size(),
+                       " ways; `coldframe cache finish` says what is missing of each"));
+  return still ? static_cast<int>(ExitCode::kDoneWithFindings) : 0;
 }
 
 }  // namespace

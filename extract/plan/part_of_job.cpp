@@ -1,5 +1,7 @@
 #include "extract/plan/part_of_job.h"
 
+#include <algorithm>
+
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/fingerprint.h"
@@ -40,11 +42,13 @@ TakenPart::TakenPart(const Part& part, const ExtractOptions& options, const fram
     if (mine_[i]) record_.exams.push_back(input.exams[i].id);
   }
   record_.assignment = sha256_hex(all);
-  const auto others = cache::read_part_records(location);
-  if (!others.empty() && others.front().assignment != record_.assignment)
+  const auto divisions = cache::read_divisions(location);
+  if (std::ranges::any_of(divisions, [&](const cache::Division& division) {
+        return division.front().assignment != record_.assignment;
+      }))
     log_warning(
-        "the parts that ran before were assigned otherwise: by another --input, --survey or N; "
-        "all of them have to run again as this one does");
+        "parts that ran before were assigned otherwise: by another --input, --survey or N; all of "
+        "them have to run again as this one does (`coldframe cache finish` says which)");
   cache::write_part_record(location, record_);
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cache/maintain/merge.h"
 #include "cache/maintain/update_metadata.h"
 #include "cache/maintain/verify.h"
 #include "common/cli/error.h"
@@ -40,6 +41,24 @@ TEST_P(Revisions, TheHighestHolds) {
   EXPECT_EQ(cache.exams().size(), 1u);
   expect_equal(cache, now);
   EXPECT_EQ(cache.next_revision("a"), 2u);
+}
+
+// The files' times say the opposite, as after a copy.
+TEST(Merge, PrefersTheHigherRevisionWhateverTheFilesTimes) {
+  MemoryFolder folder;
+  ExamFeatures old = make_exam("a", 0, 3, 4), now = make_exam("a", 0, 4, 4),
+               same = make_exam("a", 0, 2, 4);
+  now.info.revision = same.info.revision = 1;
+  write_cache(folder / "now.h5", {now});
+  write_cache(folder / "old.h5", {old});
+  write_cache(folder / "same.h5", {same});
+  const MergeOptions newest{.prefer = Prefer::kNewest};
+  merge_caches(locate(folder / "merged.h5"), {folder / "old.h5", folder / "now.h5"}, newest);
+  expect_equal(CacheReader(folder / "merged.h5"), now);
+  EXPECT_THROW(
+      merge_caches(locate(folder / "refused.h5"), {folder / "now.h5", folder / "same.h5"}, newest),
+      CacheError);
+  EXPECT_FALSE(fs::exists(folder / "refused.h5"));
 }
 
 TEST_P(Revisions, ALaterOneVoidsFailures) {

@@ -1,7 +1,9 @@
 """`extract --part`: one cache by several processes, whatever is killed, twice at work, or lost."""
 
 import json
+import os
 import random
+import shutil
 import signal
 import subprocess
 
@@ -85,9 +87,6 @@ def test_parts_are_balanced_by_a_survey(uneven):
 def test_a_part_that_is_assigned_otherwise_does_not_count(uneven):
     for index in range(3):
         extract(uneven, "mixed.cache", "--part", f"{index}/3", "--survey", uneven / "survey.json")
-    for path in (uneven / "mixed.cache").glob(".part-*.json"):  # these began a minute ago: the clock counts seconds
-        record = json.loads(path.read_text())
-        path.write_text(json.dumps(record | {"started": record["started"] - 60}))
     done = extract(uneven, "mixed.cache", "--part", "1/3")
     assert "were assigned otherwise" in done.stderr
     told = cache("finish", uneven / "mixed.cache", expect=1)
@@ -96,6 +95,56 @@ def test_a_part_that_is_assigned_otherwise_does_not_count(uneven):
         extract(uneven, "mixed.cache", "--part", f"{index}/3")
     cache("finish", uneven / "mixed.cache")
     assert_equals_whole(uneven, "mixed.cache")
+
+
+def test_a_job_that_was_divided_anew_is_complete_when_both_divisions_are(job, tmp_path):
+    """Hosts' clocks differ: that of the first division is an hour ahead."""
+    header, *rows = (job / "exams.csv").read_text().splitlines()
+    rows = [row.replace(",", f",{job}/", 1) for row in rows]
+    manifest, out = tmp_path / "exams.csv", tmp_path / "x.cache"
+    manifest.write_text("\n".join([header, *rows[:30]]) + "\n")
+    for index in range(2):
+        extract(tmp_path, "x.cache", "--part", f"{index}/2")
+    manifest.write_text("\n".join([header, *rows]) + "\n")
+    assert "were assigned otherwise" in extract(tmp_path, "x.cache", "--part", "0/3").stderr
+    for path in out.glob(".part-*-of-2.json"):
+        record = json.loads(path.read_text())
+        path.write_text(json.dumps(record | {"started": record["started"] + 3600}))
+    told = cache("finish", out, expect=1)
+    assert "2 parts of 3 are incomplete" in told and "--array=1-2" in told
+    assert "divided in 2 ways" in told and ".part-0-of-2.json, .part-1-of-2.json; .part-0-of-3.json" in told
+    state = cache("finish", out, "--json", expect=1)
+    assert [division["incomplete"] for division in state["divisions"]] == [[], [1, 2]]
+    assert [part["waiting"] for part in cache("progress", out, "--json")["divisions"]] == [0, 2]
+    assert len(list(out.glob(".part-*.json"))) == 3
+    for index in (1, 2):
+        extract(tmp_path, "x.cache", "--part", f"{index}/3")
+    told = cache("finish", out)
+    assert "all 2 parts are complete, 10 exams" in told and "all 3 parts are complete, 23 exams" in told
+    assert not list(out.glob(".*"))
+
+
+def test_of_a_division_that_was_given_up_the_records_are_removed(job, tmp_path):
+    shutil.copytree(job, tmp_path / "job")
+    extract(tmp_path / "job", "x.cache", "--part", "1/4")
+    for index in range(2):
+        extract(tmp_path / "job", "x.cache", "--part", f"{index}/2")
+    out = tmp_path / "job/x.cache"
+    assert "remove its records" in cache("finish", out, expect=1)
+    (out / ".part-1-of-4.json").unlink()
+    cache("finish", out)
+    assert_equals_whole(tmp_path / "job", "x.cache")
+
+
+def test_progress_goes_by_the_clock_of_the_file_system_alone(job):
+    out = job / "clock.cache"
+    extract(job, "clock.cache", "--part", "0/2")
+    record = out / ".part-0-of-2.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"finished": False, "started": 4e9}))
+    assert cache("progress", out, "--json")["stand_still"] == []
+    for path in (record, *out.glob("shard-*")):
+        os.utime(path, (1.5e9, 1.5e9))
+    assert cache("progress", out, "--json", expect=1)["stand_still"] == [0]
 
 
 def test_while_parts_share_a_cache_nobody_changes_it_as_a_whole(job):
