@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cache/format/format.h"
+#include "cache/hdf5/checksums.h"
 #include "cache/hdf5/object_header.h"
 
 namespace coldframe::cache::hdf5 {
@@ -16,7 +17,8 @@ struct Chunk {
 // entries it is cut into pages, each with a checksum of its own.
 class FixedArray {
  public:
-  FixedArray(const ByteSource& store, std::uint64_t address, std::uint64_t entries);
+  FixedArray(const ByteSource& store, std::uint64_t address, std::uint64_t entries,
+             Checksums checksums);
   std::vector<Chunk> read() const;
 
  private:
@@ -27,12 +29,14 @@ class FixedArray {
   static constexpr std::uint64_t kBlockPrefix = 4 + 1 + 1 + 8;
 
   const ByteSource& store_;
+  const Checksums checksums_;
   std::uint64_t entries_, entry_bytes_ = 0, page_bits_ = 0, block_ = 0;
 };
 
-FixedArray::FixedArray(const ByteSource& store, std::uint64_t address, std::uint64_t entries)
-    : store_(store), entries_(entries) {
-  const auto bytes = read_block(store, address, 4 + 1 + 1 + 1 + 1 + 8 + 8);
+FixedArray::FixedArray(const ByteSource& store, std::uint64_t address, std::uint64_t entries,
+                       Checksums checksums)
+    : store_(store), checksums_(checksums), entries_(entries) {
+  const auto bytes = read_metadata_block(store, address, 4 + 1 + 1 + 1 + 1 + 8 + 8, checksums);
   Cursor cursor(bytes, "an index of chunks");
   cursor.expect("FAHD");
   const std::uint64_t version = cursor.number(1), client = cursor.number(1);
@@ -60,7 +64,8 @@ void FixedArray::read_entries(Cursor& cursor, std::uint64_t count,
 
 std::vector<Chunk> FixedArray::read_pages(std::uint64_t page_entries) const {
   const std::uint64_t pages = (entries_ + page_entries - 1) / page_entries;
-  const auto prefix = read_block(store_, block_, kBlockPrefix + (pages + 7) / 8);
+  const auto prefix =
+      read_metadata_block(store_, block_, kBlockPrefix + (pages + 7) / 8, checksums_);
   Cursor head(prefix, "an index of chunks");
   head.expect("FADB");
   head.take(kBlockPrefix - 4);
@@ -71,7 +76,7 @@ std::vector<Chunk> FixedArray::read_pages(std::uint64_t page_entries) const {
     if ((std::to_integer<unsigned>(written[page / 8]) & (0x80u >> page % 8)) == 0)
       throw CacheError("has missing chunks");
     const std::uint64_t count = std::min(page_entries, entries_ - page * page_entries);
-    const auto bytes = read_block(store_, address, count * entry_bytes_);
+    const auto bytes = read_metadata_block(store_, address, count * entry_bytes_, checksums_);
     Cursor cursor(bytes, "an index of chunks");
     read_entries(cursor, count, chunks);
     address += bytes.size() + kChecksumBytes;
@@ -82,7 +87,8 @@ std::vector<Chunk> FixedArray::read_pages(std::uint64_t page_entries) const {
 std::vector<Chunk> FixedArray::read() const {
   const std::uint64_t page_entries = std::uint64_t{1} << page_bits_;
   if (entries_ > page_entries) return read_pages(page_entries);
-  const auto bytes = read_block(store_, block_, kBlockPrefix + entries_ * entry_bytes_);
+  const auto bytes =
+      read_metadata_block(store_, block_, kBlockPrefix + entries_ * entry_bytes_, checksums_);
   Cursor cursor(bytes, "an index of chunks");
   cursor.expect("FADB");
   cursor.take(kBlockPrefix - 4);
@@ -94,7 +100,7 @@ std::vector<Chunk> FixedArray::read() const {
 }  // namespace
 
 std::vector<std::uint64_t> chunk_addresses(const ByteSource& store, const ChunkLayout& layout,
-                                           const DatasetSpec& spec) {
+                                           const DatasetSpec& spec, Checksums checksums) {
   const std::uint64_t rows = layout.chunk[0];
   const std::uint64_t count = (spec.rows + rows - 1) / rows;
   if (count == 0) return {};
@@ -103,7 +109,7 @@ std::vector<std::uint64_t> chunk_addresses(const ByteSource& store, const ChunkL
   const std::vector<Chunk> chunks =
       layout.is_single
           ? std::vector<Chunk>{{layout.address, layout.stored_bytes, layout.filter_mask}}
-          : FixedArray(store, layout.address, count).read();
+          : FixedArray(store, layout.address, count, checksums).read();
   const std::uint64_t bytes = rows * spec.row_bytes() + kFletcherBytes;
   std::vector<std::uint64_t> addresses;
   for (const Chunk& chunk : chunks) {

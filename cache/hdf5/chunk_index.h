@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cache/hdf5/dataset.h"
+#include "cache/hdf5/file_reader.h"
 #include "cache/hdf5/messages.h"
 #include "common/files/bytes/byte_source.h"
 
@@ -15,6 +16,6 @@ namespace coldframe::cache::hdf5 {
 // or lies beyond the end of the file; its text begins with a verb, for the caller to name the
 // dataset.
 std::vector<std::uint64_t> chunk_addresses(const ByteSource& store, const ChunkLayout& layout,
-                                           const DatasetSpec& spec);
+                                           const DatasetSpec& spec, Checksums checksums);
 
 }  // namespace coldframe::cache::hdf5

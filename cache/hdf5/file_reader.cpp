@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "cache/format/format.h"
+#include "cache/hdf5/checksums.h"
 #include "cache/hdf5/chunk_index.h"
 #include "cache/hdf5/messages.h"
 #include "cache/hdf5/object_header.h"
@@ -20,8 +21,8 @@ constexpr std::size_t kMostDimensions = 4;         // frames, height, width, col
 constexpr std::uint64_t kLongestRow = 1ull << 30;  // of a dataset without rows
 
 // The superblock of version 3 (II.A). Returns the address of the root group.
-std::uint64_t read_superblock(const ByteSource& store) {
-  const auto bytes = read_block(store, 0, 48);
+std::uint64_t read_superblock(const ByteSource& store, Checksums checksums) {
+  const auto bytes = read_metadata_block(store, 0, 44, checksums);
   Cursor cursor(bytes, "the superblock");
   cursor.expect("\x89HDF\r\n\x1a\n");
   require(cursor.number(1) == 3 && cursor.number(1) == 8 && cursor.number(1) == 8,
@@ -188,9 +189,11 @@ void DatasetReader::read_rows(std::uint64_t first, std::uint64_t count,
 }
 
 struct FileReader::State {
-  explicit State(const ByteSource& bytes) : store(bytes), headers(bytes) {}
+  State(const ByteSource& bytes, Checksums which)
+      : store(bytes), checksums(which), headers(bytes, which) {}
 
   const ByteSource& store;
+  const Checksums checksums;
   HeaderReader headers;
   ObjectHeader root;
   std::map<std::string, Group> groups;                   // those looked into, by their paths
@@ -229,8 +232,9 @@ const Group& FileReader::State::group(const std::string& path) {
   return groups.emplace(path, read_links(header, path)).first->second;
 }
 
-FileReader::FileReader(const ByteSource& store) : state_(std::make_unique<State>(store)) {
-  const std::uint64_t address = read_superblock(store);
+FileReader::FileReader(const ByteSource& store, Checksums checksums)
+    : state_(std::make_unique<State>(store, checksums)) {
+  const std::uint64_t address = read_superblock(store, checksums);
   state_->bytes_left = store.size();
   state_->root = state_->headers.read(address);
   require_plain(state_->root, "/");
@@ -256,7 +260,7 @@ std::shared_ptr<DatasetReader::State> FileReader::State::open_dataset(const std:
   const ChunkLayout layout = read_storage(header, path, dataset->spec);
   dataset->chunk_rows = layout.chunk[0];
   try {
-    dataset->chunks = chunk_addresses(store, layout, dataset->spec);
+    dataset->chunks = chunk_addresses(store, layout, dataset->spec, checksums);
   } catch (const CacheError& error) {
     throw CacheError(concat(path, " ", error.what()));
   }
@@ -270,6 +274,11 @@ DatasetReader FileReader::dataset(const std::string& path) const {
   const auto known = state_->datasets.find(path);
   if (known != state_->datasets.end()) return known->second;
   return state_->datasets.emplace(path, DatasetReader(state_->open_dataset(path))).first->second;
+}
+
+void FileReader::check_chunks() const {
+  for (const auto& [path, dataset] : state_->datasets)
+    for (const Extent& chunk : dataset.chunks()) check_chunk(state_->store, chunk);
 }
 
 namespace {

@@ -6,8 +6,8 @@
 // well. What this format uses of HDF5 is small enough to read here with every length, count and
 // address checked against the file before it is used: a hostile file ends in a CacheError. (Opening
 // files in a child process first would cost a second pass and would still leave the library, with
-// another heap, to the parent.) Fletcher32 is not compared: the trailer covers all metadata, and
-// every exam has a checksum of its own.
+// another heap, to the parent.) HDF5's own checksums are compared where the
+// trailer is lost alone: it covers all metadata, and every exam has a checksum of its own.
 #pragma once
 
 #include <memory>
@@ -44,10 +44,13 @@ class DatasetReader {
   std::shared_ptr<const State> state_;
 };
 
+// HDF5's own checksums of metadata. They are ignored where the trailer vouches for these.
+enum class Checksums { kIgnored, kCompared };
+
 // Every method throws CacheError without the file's name: the caller knows it.
 class FileReader {
  public:
-  explicit FileReader(const ByteSource& store);
+  explicit FileReader(const ByteSource& store, Checksums checksums = Checksums::kIgnored);
   ~FileReader();
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
@@ -56,6 +59,8 @@ class FileReader {
   std::vector<std::string> names(const std::string& group) const;
   // All datasets together hold no more bytes than the file.
   DatasetReader dataset(const std::string& path) const;
+  // CacheError unless every chunk of the datasets that were asked for has its checksum.
+  void check_chunks() const;
 
   bool has_attribute(const std::string& name) const;
   std::int64_t integer_attribute(const std::string& name) const;

@@ -1,5 +1,6 @@
 #include "cache/hdf5/object_header.h"
 
+#include "cache/hdf5/checksums.h"
 #include "cache/hdf5/messages.h"
 #include "common/text/text.h"
 
@@ -91,8 +92,8 @@ const Message* ObjectHeader::find(MessageKind kind) const {
   return found;
 }
 
-HeaderReader::HeaderReader(const ByteSource& store)
-    : store_(store), bytes_left_(store.size()), blocks_left_(kMostBlocks) {}
+HeaderReader::HeaderReader(const ByteSource& store, Checksums checksums)
+    : store_(store), checksums_(checksums), bytes_left_(store.size()), blocks_left_(kMostBlocks) {}
 
 std::vector<std::byte> HeaderReader::block(std::uint64_t address, std::uint64_t size) {
   if (size > bytes_left_ || blocks_left_ == 0)
@@ -118,9 +119,12 @@ ObjectHeader HeaderReader::read(std::uint64_t address) {
 
   ObjectHeader header;
   std::vector<Continuation> more;
-  // The checksum behind it is not compared, but must be there.
+  // The checksum behind it must be there, compared or not.
   const std::uint64_t with_checksum = std::min(size, end) + kChecksumBytes;
-  header.blocks.push_back(block(address + (prefix.size() - cursor.left()), with_checksum));
+  const std::uint64_t head = prefix.size() - cursor.left();
+  if (checksums_ == Checksums::kCompared)
+    read_metadata_block(store_, address, head + std::min(size, end), checksums_);
+  header.blocks.push_back(block(address + head, with_checksum));
   read_messages(std::span(header.blocks.back()).first(with_checksum - kChecksumBytes), flags,
                 header, more);
   for (std::size_t i = 0; i < more.size(); ++i) {
@@ -129,6 +133,8 @@ ObjectHeader HeaderReader::read(std::uint64_t address) {
     Cursor inside(bytes, "a continued object header");
     inside.expect("OCHK");
     if (inside.left() < kChecksumBytes) inside.take(kChecksumBytes);
+    if (checksums_ == Checksums::kCompared)
+      read_metadata_block(store_, more[i].address, more[i].size - kChecksumBytes, checksums_);
     read_messages(bytes.subspan(kSignatureBytes, inside.left() - kChecksumBytes), flags, header,
                   more);
   }

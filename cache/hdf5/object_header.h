@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "cache/hdf5/file_reader.h"
 #include "common/files/bytes/byte_source.h"
 
 namespace coldframe::cache::hdf5 {
@@ -51,13 +52,14 @@ struct ObjectHeader {
 // blocks than a million, so that headers that point at each other come to an end.
 class HeaderReader {
  public:
-  explicit HeaderReader(const ByteSource& store);
+  HeaderReader(const ByteSource& store, Checksums checksums);
   ObjectHeader read(std::uint64_t address);  // CacheError
 
  private:
   std::vector<std::byte> block(std::uint64_t address, std::uint64_t size);
 
   const ByteSource& store_;
+  const Checksums checksums_;
   std::uint64_t bytes_left_, blocks_left_;
 };
 

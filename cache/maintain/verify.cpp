@@ -5,6 +5,8 @@
 #include <memory>
 #include <unordered_map>
 
+#include "cache/format/shard/trailer.h"
+#include "cache/maintain/lock.h"
 #include "cache/read/shard_set.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
@@ -29,8 +31,12 @@ struct FileCheck {
                         problem.starts_with(prefix) ? problem.substr(prefix.size()) : problem});
   }
   void look();
+  // Writes the trailer that the file lacks, if all else is as it should be.
+  void repair();
+  bool repaired = false;
 
  private:
+  void check_exams();
   void check_array(std::size_t array);
   void check_thumbnails();
 };
@@ -47,13 +53,31 @@ void FileCheck::look() {
   } catch (const CacheError&) {
     return find("", damage);
   }
-  for (std::size_t array = 0; array < file->contents().header.arrays(); ++array) check_array(array);
-  if (file->contents().header.recipe.has_thumbnails()) check_thumbnails();
+  check_exams();
   if (findings.empty() && !damage.empty()) find("", damage);
   file->close();
   for (StoredExam& exam :
        file->contents().exams)  // most of what is in memory, and compared no more
     exam.info.frame_source = std::vector<std::string>();
+}
+
+void FileCheck::repair() {
+  try {
+    if (!lacks_trailer(path)) return;
+    file = std::make_unique<ShardFile>(path, Detail::kAll, Check::kWithoutTrailer);
+    check_exams();
+    file.reset();
+    if (!findings.empty()) return;
+    write_trailer(path);
+    repaired = true;
+  } catch (const CacheError& error) {
+    find("", error.what());
+  }
+}
+
+void FileCheck::check_exams() {
+  for (std::size_t array = 0; array < file->contents().header.arrays(); ++array) check_array(array);
+  if (file->contents().header.recipe.has_thumbnails()) check_thumbnails();
 }
 
 void FileCheck::check_thumbnails() {
@@ -103,7 +127,7 @@ void FileCheck::check_array(std::size_t array) {
 
 class Verifier {
  public:
-  explicit Verifier(const Location& location) : location_(location) {}
+  Verifier(const Location& location, Repair repair) : location_(location), repair_(repair) {}
   VerifyReport run();
 
  private:
@@ -118,6 +142,7 @@ class Verifier {
   void check_ordinals();
 
   Location location_;
+  Repair repair_;
   VerifyReport report_;
   std::vector<FileCheck> checks_;
   const ShardHeader* first_ = nullptr;  // of the first file with exams that could be read
@@ -213,11 +238,14 @@ VerifyReport Verifier::run() {
   checks_.resize(files.size());
   parallel_for(files.size(), [&](std::size_t i) {
     checks_[i].path = files[i];
+    if (repair_ == Repair::kTrailers) checks_[i].repair();
     checks_[i].look();
   });
   for (FileCheck& check : checks_) take(check);
-  for (FileCheck& check : checks_)
+  for (FileCheck& check : checks_) {
     report_.findings.insert(report_.findings.end(), check.findings.begin(), check.findings.end());
+    if (check.repaired) report_.repaired.push_back(check.path.string());
+  }
   if (report_.files == files.size()) check_ordinals();
   std::stable_sort(report_.findings.begin(), report_.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.file < b.file; });
@@ -226,8 +254,11 @@ VerifyReport Verifier::run() {
 
 }  // namespace
 
-VerifyReport verify(const Location& location) {
-  return Verifier(location).run();
+VerifyReport verify(const Location& location, Repair repair) {
+  if (repair == Repair::kNothing) return Verifier(location, repair).run();
+  const WriterLock no_writer = lock_where_possible(location);
+  const WriterLock no_packer = lock_packer(location);
+  return Verifier(location, repair).run();
 }
 
 }  // namespace coldframe::cache

@@ -33,6 +33,7 @@ ShardFile::ShardFile(const std::filesystem::path& path, Detail detail, Check che
   naming(path_, [&] {
     contents_ = read_metadata(*open->reader, detail);
     open_arrays(*open);
+    if (check == Check::kWithoutTrailer) open->reader->check_chunks();
   });
   bytes_read_ = open->file->bytes_read();
   open_ = std::move(open);

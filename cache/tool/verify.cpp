@@ -70,6 +70,7 @@ Json report_json(const VerifyReport& report) {
   json["exams"] = report.exams;
   json["frames"] = report.frames;
   json["thumbnails"] = report.thumbnails;
+  json["repaired"] = report.repaired;
   json["findings"] = Json::array();
   for (const Finding& finding : report.findings) {
     Json entry = Json::object();
@@ -96,13 +97,22 @@ int run_verify(const Verb& verb, const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   VerbOptions options;
   std::string input;
+  bool repair = false;
   po::options_description more;
   more.add_options()(
       "input", po::value(&input)->value_name("FILE"),
       "also list exams of this manifest (or of this list of ids, one a line) that are "
-      "missing, failed or stale, and those of the cache that it does not name");
+      "missing, failed or stale, and those of the cache that it does not name")(
+      "repair", po::bool_switch(&repair),
+      "write the checksum at a file's end anew where another program (h5py in mode r+, HDFView) "
+      "cut "
+      "it off and every exam matches its own; damaged files stay as they are");
   if (!parse_verb(verb, arguments, options, more)) return 0;
-  VerifyReport report = verify(locate(options.path()));
+  VerifyReport report =
+      verify(locate(options.path()), repair ? Repair::kTrailers : Repair::kNothing);
+  for (const std::string& file : report.repaired)
+    log_info(concat(
+        file, ": its checksum was missing, and all that it holds is as it was: written anew"));
   if (!input.empty()) add_manifest_findings(options.path(), input, report);
   if (options.json) {
     print_json(report_json(report));

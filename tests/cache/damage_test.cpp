@@ -38,7 +38,9 @@ std::vector<std::string> read_everything(const fs::path& path) {
   const CacheReader cache(path);
   std::vector<std::string> all;
   for (std::size_t i = 0; i < cache.exams().size(); ++i) {
-    all.push_back(cache.exams()[i].id);
+    const ExamInfo& exam = cache.exams()[i];
+    all.insert(all.end(), {exam.id, exam.patient, to_hex(std::as_bytes(std::span(exam.time_s)))});
+    for (const ExamColumn& column : exam.columns) all.push_back(column.name + "=" + column.value);
     const std::vector<float> values = cache.features(i);
     all.push_back(to_hex(std::as_bytes(std::span(values))));
     for (const std::string& file : cache.thumbnails(i)) all.push_back(file);
@@ -68,6 +70,46 @@ TEST_F(Damage, IsFoundInEveryByte) {
     }
   }
   EXPECT_EQ(unseen, 3 * kFletcherBytes + kDigestBytes) << "a chunk each of features, cut and JPEGs";
+}
+
+// As h5py and HDFView leave a file that they had open for writing.
+TEST_F(Damage, AMissingTrailerIsWrittenAnew) {
+  const std::vector<std::byte> cut(bytes_.begin(), bytes_.end() - kTrailerBytes);
+  write_bytes(path_, cut);
+  EXPECT_THROW(read_everything(path_), CacheError);
+  const auto found = verify(locate(path_)).findings;
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_THAT(found[0].problem, HasSubstr("verify --repair"));
+  EXPECT_EQ(read_bytes(path_), cut);
+  const VerifyReport repaired = verify(locate(path_), Repair::kTrailers);
+  EXPECT_TRUE(repaired.findings.empty());
+  EXPECT_THAT(repaired.repaired, ::testing::ElementsAre(path_.string()));
+  EXPECT_EQ(read_bytes(path_), bytes_);
+  EXPECT_TRUE(verify(locate(path_), Repair::kTrailers).repaired.empty());
+}
+
+TEST_F(Damage, IsRepairedByNoTrailer) {
+  const auto before = read_everything(path_);
+  const std::size_t end = bytes_.size() - kTrailerBytes;
+  std::size_t refused = 0;
+  for (std::size_t i = 0; i < end; ++i) {
+    std::vector<std::byte> damaged(bytes_.begin(),
+                                   bytes_.begin() + static_cast<std::ptrdiff_t>(end));
+    damaged[i] ^= std::byte{static_cast<unsigned char>(1u << (i % 8))};
+    write_bytes(path_, damaged);
+    const VerifyReport report = verify(locate(path_), Repair::kTrailers);
+    if (report.repaired.empty()) {
+      ASSERT_EQ(read_bytes(path_), damaged) << "byte " << i;
+      ASSERT_FALSE(report.findings.empty()) << "byte " << i;
+      ++refused;
+    } else {  // a byte between HDF5's objects
+      ASSERT_EQ(read_everything(path_), before) << "byte " << i;
+    }
+  }
+  EXPECT_GT(refused, end / 2);
+  write_bytes(path_, {bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(end / 2)});
+  EXPECT_FALSE(verify(locate(path_), Repair::kTrailers).findings.empty());
+  EXPECT_EQ(read_bytes(path_).size(), end / 2);
 }
 
 TEST_F(Damage, OfFormat10IsFoundAtOpening) {

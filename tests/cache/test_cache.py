@@ -180,3 +180,36 @@ def test_a_cache_has_more_shards_than_a_process_may_have_files(tmp_path):
     done = subprocess.run(limited, capture_output=True, text=True)
     assert done.returncode in (0, 1) and "Too many open files" not in done.stderr, done.stderr
     assert done.stdout == subprocess.run(limited[4:], capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("name", ["x.h5", "x.cache"])
+def test_what_h5py_cut_off_is_repaired(tmp_path, name):
+    """Mode r+ was h5py's default for long, and HDFView's is: opening and closing a file cuts its trailer off."""
+    path = tmp_path / name
+    driver("write", path, 0, 5)
+    files = sorted(path.glob("shard-*.h5")) or [path]
+    before = {file: file.read_bytes() for file in files}
+    for file in files:
+        with h5py.File(file, "r+") as opened:
+            opened["exams/id"][:]
+        assert file.read_bytes() == before[file][:-32]
+    for verb in ("info", "ls", "verify"):
+        refused = tool(verb, path)
+        assert refused.returncode != 0 and "cache verify --repair" in refused.stdout + refused.stderr
+    assert sum(file.read_bytes() == before[file] for file in files) == 0
+    with h5py.File(files[0], "r+") as opened:
+        writing = tool("verify", path, "--repair")
+        assert writing.returncode == 1 and "being written by another program" in writing.stdout
+    repaired = tool("verify", path, "--repair", "--json")
+    assert repaired.returncode == 0, repaired.stdout + repaired.stderr
+    assert json.loads(repaired.stdout)["repaired"] == [str(files[0])]
+    assert {file: file.read_bytes() for file in files} == before
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [name]
+
+    with h5py.File(files[0], "r+") as opened:
+        rows = opened["features/clean"]
+        rows[0, 0] = np.float16(float(rows[0, 0]) + 1)
+    changed = files[0].read_bytes()
+    refused = tool("verify", path, "--repair")
+    assert refused.returncode == 1 and "do not match their checksum" in refused.stdout
+    assert files[0].read_bytes() == changed

@@ -7,6 +7,8 @@
 #include "cache/format/format.h"
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
+#include "common/files/publish/atomic_file.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache {
@@ -92,8 +94,10 @@ std::uint64_t require_trailer(const InputFile& file, std::uint64_t end) {
     if (size >= length && end == size - length) return length;
   if (end == size)
     throw CacheError(concat(file.path().string(),
-                            ": an HDF5 file without Coldframe's checksum at its end; "
-                            "another program wrote or changed it"));
+                            ": an HDF5 file without Coldframe's checksum at its end, which h5py "
+                            "(mode r+) and HDFView cut off when they only open and close a file; "
+                            "`coldframe cache verify --repair` of the cache compares all that it "
+                            "holds, and writes the checksum anew"));
   throw CacheError(concat(file.path().string(), ": truncated or damaged: ", size, " bytes where ",
                           end, " + ", kTrailerBytes, " were expected"));
 }
@@ -111,6 +115,16 @@ bool is_whole(const InputFile& file) {
                    "file, or delete it and extract again");
 }
 
+// CacheError: not the structure that this format has.
+CheckedFile with_reader(CheckedFile file, hdf5::Checksums checksums) {
+  try {
+    file.reader = std::make_unique<hdf5::FileReader>(*file.bytes, checksums);
+  } catch (const CacheError& error) {
+    throw CacheError(concat(file.bytes->path().string(), ": ", error.what()));
+  }
+  return file;
+}
+
 }  // namespace
 
 std::array<std::byte, kTrailerBytes> trailer_of(const ByteSource& bytes) {
@@ -122,6 +136,26 @@ std::array<std::byte, kTrailerBytes> trailer_of(const ByteSource& bytes) {
   std::ranges::copy(metadata, trailer.begin());
   std::ranges::copy(whole.digest(), trailer.begin() + kDigestBytes);
   return trailer;
+}
+
+bool lacks_trailer(const std::filesystem::path& path) {
+  const auto file = open_unchecked(path);
+  return end_of_hdf5(*file) == file->size();
+}
+
+void write_trailer(const std::filesystem::path& path) {
+  with_patience(path, [&] {
+    const auto bytes = open_unchecked(path);
+    AtomicFile file(path);
+    std::vector<std::byte> block(kBlock);
+    for (std::uint64_t at = 0; at < bytes->size(); at += kBlock) {
+      block.resize(std::min<std::uint64_t>(kBlock, bytes->size() - at));
+      bytes->read_at(at, block);
+      file.append(block);
+    }
+    file.append(trailer_of(*bytes));
+    file.finish();
+  });
 }
 
 std::unique_ptr<InputFile> open_unchecked(const std::filesystem::path& path) {
@@ -136,6 +170,8 @@ CheckedFile open_checked(const std::filesystem::path& path, Check check) {
   const InputFile& bytes = *file.bytes;
   file.size = bytes.size();
   const std::uint64_t end = end_of_hdf5(bytes);
+  if (check == Check::kWithoutTrailer)
+    return with_reader(std::move(file), hdf5::Checksums::kCompared);
   const bool has_metadata_digest = require_trailer(bytes, end) == kTrailerBytes;
   if ((check == Check::kWhole || !has_metadata_digest) && !is_whole(bytes)) refuse_damage(path);
   Digest expected{};
@@ -143,10 +179,10 @@ CheckedFile open_checked(const std::filesystem::path& path, Check check) {
   file.bytes->set_end(end);
   std::string fault;
   try {
-    file.reader = std::make_unique<hdf5::FileReader>(bytes);
+    file = with_reader(std::move(file), hdf5::Checksums::kIgnored);
     if (!has_metadata_digest || metadata_digest(bytes, *file.reader) == expected) return file;
   } catch (const CacheError& error) {
-    fault = concat(path.string(), ": ", error.what());
+    fault = error.what();
   }
   // A structure that makes no sense is damage, unless the writer meant it so.
   if (fault.empty() || !is_whole(*open_unchecked(path))) refuse_damage(path);

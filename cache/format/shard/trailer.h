@@ -21,9 +21,16 @@ std::array<std::byte, kTrailerBytes> trailer_of(const ByteSource& bytes);
 // The file as it is, errors of reading it being CacheErrors.
 std::unique_ptr<InputFile> open_unchecked(const std::filesystem::path& path);
 
+// Other programs that open a file for writing (h5py in mode r+, HDFView) cut the trailer off when
+// they close it. CacheError where the file cannot be read at all.
+bool lacks_trailer(const std::filesystem::path& path);
+// Puts the file with a trailer in the place of one without.
+void write_trailer(const std::filesystem::path& path);
+
 // kMetadata reads what is not features, cut or thumbnails, whose own checksums are compared when
-// they are read; kWhole reads every byte, at several GB/s from the page cache.
-enum class Check { kMetadata, kWhole };
+// they are read; kWhole reads every byte, at several GB/s from the page cache. kWithoutTrailer
+// opens a file that lacks it and compares HDF5's own checksums instead.
+enum class Check { kMetadata, kWhole, kWithoutTrailer };
 
 struct CheckedFile {
   std::unique_ptr<InputFile> bytes;  // without the trailer

@@ -279,9 +279,10 @@ TEST(PatientsOf, AsksWhereIdsAreEqualAsNumbers) {
   Labels labels;
   labels.value = {0, 1};
   std::vector<std::string> said;
+  exams[0].id = "a", exams[1].id = "b";
+  exams[0].patient = "123";
   for (const char* other : {"0123", "123.0"}) {
-    exams[0] = {.id = "a", .patient = "123"};
-    exams[1] = {.id = "b", .patient = other};
+    exams[1].patient = other;
     EXPECT_THAT(message_of([&] { patients_of(exams, labels, false, said); }),
                 AllOf(HasSubstr("'123' (exam 'a')"), HasSubstr(concat("'", other, "' (exam 'b')")),
                       HasSubstr("--equal-numbers different")));
