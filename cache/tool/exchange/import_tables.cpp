@@ -1,6 +1,7 @@
 #include "cache/tool/exchange/import_tables.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -14,9 +15,25 @@
 namespace coldframe::cache::tool {
 namespace {
 
-bool starts_with(const CsvTable& table, const std::vector<std::string>& header) {
-  return table.header.size() >= header.size() &&
-         std::equal(header.begin(), header.end(), table.header.begin());
+// A table that `export` wrote, with its columns in any order. DataError: it has the two of them
+// that no table has by chance, and not all.
+bool is_exported(const CsvTable& table, const std::vector<std::string>& columns,
+                 const std::array<const char*, 2>& telling) {
+  const auto has = [&](const std::string& name) { return table.column(name).has_value(); };
+  const auto absent = std::ranges::find_if_not(columns, has);
+  if (absent == columns.end()) return true;
+  if (!std::ranges::all_of(telling, has)) return false;
+  throw DataError(concat(table.name, " has the columns '", telling[0], "' and '", telling[1],
+                         "' of a table that `coldframe cache export` wrote, and not '", *absent,
+                         "'; put that back, or give these two other names"));
+}
+
+bool is_frame_table(const CsvTable& table) {
+  return is_exported(table, kFrameTable, {"slot", "time_s"});
+}
+
+bool is_exam_table(const CsvTable& table) {
+  return is_exported(table, kExamTable, {"offset", "source_kind"});
 }
 
 [[noreturn]] void refuse_row(const CsvTable& table, std::size_t row, const std::string& reason) {
@@ -79,13 +96,13 @@ ImportTables::ImportTables(const std::vector<std::filesystem::path>& paths,
 void ImportTables::read_tables(const std::vector<std::filesystem::path>& paths) {
   frames_ = read_csv(paths.front());
   if (paths.size() > 1) exams_table_ = read_csv(paths[1]);
-  if (exams_table_ && starts_with(*exams_table_, kFrameTable)) std::swap(frames_, *exams_table_);
-  if (starts_with(frames_, kExamTable))
+  if (exams_table_ && is_frame_table(*exams_table_)) std::swap(frames_, *exams_table_);
+  if (is_exam_table(frames_))
     throw DataError(concat(frames_.name,
                            " is the table of exams that `coldframe cache export` "
                            "wrote; name that of the frames too"));
   if (frames_.rows.empty()) throw DataError(concat(frames_.name, " has no rows"));
-  frames_exported_ = starts_with(frames_, kFrameTable);
+  frames_exported_ = is_frame_table(frames_);
 }
 
 void ImportTables::find_frame_roles(const std::vector<std::string>& frame_columns) {
@@ -117,7 +134,7 @@ void ImportTables::find_frame_roles(const std::vector<std::string>& frame_column
 
 void ImportTables::find_exam_roles() {
   ExamRoles& roles = exam_roles_;
-  const bool exported = starts_with(*exams_table_, kExamTable);
+  const bool exported = is_exam_table(*exams_table_);
   roles.patient = exams_table_->column("patient");
   if (exported) {
     roles.frames = exams_table_->column("frames");

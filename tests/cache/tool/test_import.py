@@ -104,6 +104,30 @@ def test_import_takes_what_export_wrote(tmp_path):
         assert tool("verify", tmp_path / f"back{order}.h5").returncode == 0
 
 
+@pytest.mark.parametrize("order", [sorted, lambda names: list(names)[::-1], lambda names: [*list(names)[3:], *list(names)[:3]]],
+                         ids=["sorted", "reversed", "turned"])
+def test_import_knows_exported_tables_by_the_names_of_their_columns(tmp_path, order):
+    """pandas writes columns in another order."""
+    driver("write", tmp_path / "bare.h5", 0, 9)
+    run("pack", tmp_path / "x.h5", tmp_path / "bare.h5", "--without-thumbnails", "--without-cut")
+    run("export", tmp_path / "x.npy", tmp_path / "x.h5")
+    tables = [tmp_path / "x.exams.csv", tmp_path / "x.frames.csv"]
+    for table in tables:
+        read = pd.read_csv(table, dtype=str, keep_default_na=False)
+        read[order(read.columns)].to_csv(table, index=False)
+    for turned in (1, -1):
+        run("import", tmp_path / f"back{turned}.h5", tmp_path / "x.npy", *tables[::turned], "--recipe", tmp_path / "x.recipe.json")
+        for a, b in zip(dump(tmp_path / "x.h5"), dump(tmp_path / f"back{turned}.h5"), strict=True):
+            del a["views"]["flip/1"]
+            assert a == b
+    for table, column in zip(tables, ("start_time", "source")):
+        read = pd.read_csv(table, dtype=str, keep_default_na=False)
+        read.drop(columns=column).to_csv(tmp_path / "less.csv", index=False)
+        others = [tmp_path / "less.csv" if name == table else name for name in tables]
+        refused = refusal("import", tmp_path / "y.h5", tmp_path / "x.npy", *others, "--recipe", tmp_path / "x.recipe.json")
+        assert f"of a table that `coldframe cache export` wrote, and not '{column}'" in refused
+
+
 def test_import_and_export_keep_columns_that_are_named_like_ours(tmp_path):
     np.save(tmp_path / "f.npy", np.eye(3, 4, dtype=np.float32))
     (tmp_path / "f.csv").write_text("exam,frames,width,slot,thumbnail\na,7,8,x,1\na,7,8,y,2\nb,9,9,z,3\n")
