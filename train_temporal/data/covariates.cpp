@@ -5,6 +5,7 @@
 #include <set>
 
 #include "common/cli/error.h"
+#include "common/numbers/finite.h"
 #include "common/text/spelling.h"
 #include "common/text/text.h"
 
@@ -173,10 +174,11 @@ void require_numbers(const CovariateColumn& column, std::span<const cache::ExamI
   if (column.category) return;
   for (const std::size_t i : used) {
     double number = 0;
-    if (column.values[i].empty() || is_number(column.values[i], number)) continue;
+    if (column.values[i].empty()) continue;
+    if (is_number(column.values[i], number) && is_learnable(number)) continue;
     throw DataError(concat("exam '", exams[i].id, "': the covariate '", column.name, "' is '",
-                           column.values[i],
-                           "', expected a number; correct it, or leave it empty"));
+                           column.values[i], "', expected a number of at most ", exact(kMostLearnt),
+                           "; correct it, or leave it empty"));
   }
 }
 

@@ -1,15 +1,54 @@
 #include "train_temporal/splits/label_values.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "cache/format/column_type.h"
+#include "common/cli/error.h"
 #include "common/text/spelling.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {
+namespace {
+
+constexpr std::array kUnclear = {"none", "null", "<na>", "#n/a", "-",      "--",
+                                 "?",    ".",    "…",    "–",    "unknown"};
+
+using Counts = std::map<std::string, std::size_t>;
+
+// "'None' (2) and '?' (1)"
+std::string listed(const Counts& words) {
+  std::vector<std::string> texts;
+  for (const auto& [word, count] : words) texts.push_back(concat("'", word, "' (", count, ")"));
+  return join(texts, ", ");
+}
+
+}  // namespace
+
+std::string empty_missing(std::vector<std::string>& values, const std::string& column,
+                          UnclearLabels unclear, const std::vector<std::string>& classes) {
+  Counts missing, asked;
+  for (std::string& value : values) {
+    const std::string word = trim(value);
+    const bool is_unclear =
+        std::ranges::find(kUnclear, lower(word)) != kUnclear.end() && !find_spelling(classes, word);
+    if (is_unclear && unclear == UnclearLabels::kAsk) ++asked[word];
+    if (!is_missing(word) && !(is_unclear && unclear == UnclearLabels::kMissing)) continue;
+    if (!word.empty()) ++missing[word];
+    value.clear();
+  }
+  if (!asked.empty())
+    throw ConfigError(concat("column '", column, "' holds ", listed(asked),
+                             ": give --unclear-labels missing where that says that there is no "
+                             "label, or --unclear-labels classes where it names a class (where "
+                             "both occur, leave the fields without a label empty)"));
+  if (missing.empty()) return "";
+  return concat("column '", column, "': ", listed(missing), " taken for no label");
+}
 
 std::string cleaned(const std::string& value) {
   return is_missing(value) ? "" : trim(value);

@@ -4,7 +4,21 @@
 #include <string>
 #include <vector>
 
+#include "common/text/word_table.h"
+
 namespace coldframe::temporal {
+
+// What words mean that say in some tables that there is no label, and name a class in others:
+// None, null, -, ?, unknown.
+enum class UnclearLabels { kAsk, kMissing, kClasses };
+inline const WordTable<UnclearLabels> kUnclearLabels{{"ask", UnclearLabels::kAsk},
+                                                     {"missing", UnclearLabels::kMissing},
+                                                     {"classes", UnclearLabels::kClasses}};
+
+// Empties the labels of a column that say that there is none, and returns a sentence on them; "" if
+// there are none. `classes`: words that are known to name a class. ConfigError where it is unclear.
+std::string empty_missing(std::vector<std::string>& values, const std::string& column,
+                          UnclearLabels unclear, const std::vector<std::string>& classes = {});
 
 // Strips spaces; "" stands for what says that there is no label: nan, na, n/a.
 std::string cleaned(const std::string& value);

@@ -7,6 +7,7 @@
 
 #include "cache/format/exam.h"
 #include "common/cli/error.h"
+#include "common/numbers/finite.h"
 #include "common/text/spelling.h"
 #include "common/text/suggestion.h"
 #include "common/text/text.h"
@@ -130,6 +131,8 @@ void find_classes(Labels& labels, std::vector<std::string>& values, const LabelO
 std::vector<double> encode(Labels& labels, std::vector<std::string> values,
                            const LabelOptions& options) {
   labels.name = options.target;
+  std::string note = empty_missing(values, labels.name, options.unclear, options.known_classes);
+  if (!note.empty()) labels.notes.push_back(std::move(note));
   if (options.known_classes.empty()) {
     find_classes(labels, values, options);
   } else {
@@ -174,6 +177,21 @@ void count_unlabeled(Labels& labels) {
   }
 }
 
+// Deviations of numbers that float32 cannot square are infinite, whatever the learning rate.
+void require_learnable(const Labels& labels, std::span<const cache::ExamInfo> exams) {
+  if (labels.has_classes()) return;
+  for (std::size_t exam = 0; exam < exams.size(); ++exam) {
+    for (std::size_t row = 0; row < labels.rows(exam); ++row) {
+      const double label = labels.at(exam, row);
+      if (std::isnan(label) || is_learnable(label)) continue;
+      throw DataError(concat("exam '", exams[exam].id, "': column '", labels.name, "' holds ",
+                             exact(label), "; numbers up to ", exact(kMostLearnt),
+                             " can be learnt (training computes in float32): correct it, or leave "
+                             "the field empty"));
+    }
+  }
+}
+
 Labels labels_from_frames(std::span<const cache::ExamInfo> exams, const LabelOptions& options) {
   std::vector<std::string> values;
   for (const cache::ExamInfo& exam : exams) {
@@ -206,6 +224,7 @@ Labels labels_from_frames(std::span<const cache::ExamInfo> exams, const LabelOpt
                                   " without a label in '", labels.name, "': masked"));
   }
   count_unlabeled(labels);
+  require_learnable(labels, exams);
   return labels;
 }
 
@@ -252,8 +271,8 @@ std::string class_counts(const Labels& labels) {
   return join(texts, ", ");
 }
 
-Labels labels_from_values(std::vector<std::string> values, const LabelOptions& options,
-                          Labels labels) {
+Labels labels_from_values(std::vector<std::string> values, std::span<const cache::ExamInfo> exams,
+                          const LabelOptions& options, Labels labels) {
   std::vector<double> codes = encode(labels, std::move(values), options);
   if (labels.has_classes()) {
     for (double code : codes) {
@@ -264,6 +283,7 @@ Labels labels_from_values(std::vector<std::string> values, const LabelOptions& o
     stratify_numbers(labels);
   }
   count_unlabeled(labels);
+  require_learnable(labels, exams);
   return labels;
 }
 
@@ -288,7 +308,7 @@ Labels labels_from_cache(std::span<const cache::ExamInfo> exams, const LabelOpti
   for (const cache::ExamInfo& exam : exams) {
     values.push_back(cache::column_value(exam, options.target));
   }
-  return labels_from_values(std::move(values), options);
+  return labels_from_values(std::move(values), exams, options);
 }
 
 }  // namespace coldframe::temporal

@@ -10,6 +10,7 @@
 
 #include "cache/format/exam.h"
 #include "common/files/csv.h"
+#include "train_temporal/splits/label_values.h"
 #include "train_temporal/tasks/target.h"
 
 namespace coldframe::temporal {
@@ -29,6 +30,7 @@ struct LabelOptions {
   std::string event = {}, event_value = {};
   std::vector<double> horizons = {};
   std::size_t intervals = 0;
+  UnclearLabels unclear = UnclearLabels::kAsk;
 };
 
 struct Labels : Target {   // classes in natural order
@@ -61,14 +63,15 @@ struct Labels : Target {   // classes in natural order
 // Of classes, in exams or frames: "'no' 57, 'yes' 43"; empty for numbers and times.
 std::string class_counts(const Labels& labels);
 
-// An empty field, "nan" or "na" is no label. Values are text, but in a column of numbers "1.0" and
-// "1" are one class, and in any other "Yes" and "yes " (spelling.h; a warning says so). The task,
-// unless it is asked for: of two values binary; of numbers with fractions or more than 20 different
-// ones regression; else multi-class. With two classes the positive one is `positive`, else 1 of the
-// numbers {0, 1}, else the last in natural order (a note says so). ConfigError: no such column
-// (lists those there are) or one of exams and of frames, `positive` is not a class or there are
-// more than two, another task than the labels allow. DataError: no labels, a single class or
-// number, too many classes, a value unknown to the model, text in a regression.
+// An empty field, "nan" or "na" is no label; for words of which that is unclear see UnclearLabels.
+// Values are text, but in a column of numbers "1.0" and "1" are one class, and in any other "Yes"
+// and "yes " (spelling.h; a warning says so). The task, unless it is asked for: of two values
+// binary; of numbers with fractions or more than 20 different ones regression; else multi-class.
+// With two classes the positive one is `positive`, else 1 of the numbers {0, 1}, else the last in
+// natural order (a note says so). ConfigError: no such column (lists those there are) or one of
+// exams and of frames, `positive` is not a class or there are more than two, another task than the
+// labels allow, an unclear word. DataError: no labels, a single class or number, too many classes,
+// a value unknown to the model, text in a regression, a number that is too large to learn from.
 Labels labels_from_cache(std::span<const cache::ExamInfo> exams, const LabelOptions& options);
 
 // The file (columns `exam` and the target) replaces the cache's column of that name: an exam that
@@ -78,7 +81,7 @@ Labels labels_from_csv(std::span<const cache::ExamInfo> exams, const CsvTable& t
                        const LabelOptions& options);
 
 // The labels of exams whose values are already collected, one per exam.
-Labels labels_from_values(std::vector<std::string> values, const LabelOptions& options,
-                          Labels labels = {});
+Labels labels_from_values(std::vector<std::string> values, std::span<const cache::ExamInfo> exams,
+                          const LabelOptions& options, Labels labels = {});
 
 }  // namespace coldframe::temporal

@@ -76,7 +76,7 @@ Labels labels_from_csv(std::span<const cache::ExamInfo> exams, const CsvTable& t
               " differs from the cache's (the file's is used)"));
   warn(labels, unknown, concat(" of ", name, " not in the cache (ignored)"));
   warn(labels, unlisted, concat(" of the cache not in ", name, " (no label)"));
-  return labels_from_values(std::move(values), options, std::move(labels));
+  return labels_from_values(std::move(values), exams, options, std::move(labels));
 }
 
 }  // namespace coldframe::temporal

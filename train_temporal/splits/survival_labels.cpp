@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "common/cli/error.h"
+#include "common/numbers/finite.h"
 #include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "train_temporal/splits/exam_column.h"
@@ -76,10 +77,10 @@ std::string listed(const std::vector<double>& numbers) {
 
 double time_from(const std::string& text, const LabelOptions& options, const std::string& exam) {
   double time = 0;
-  if (parse_double(text, time) && std::isfinite(time) && time >= 0) return time;
+  if (parse_double(text, time) && is_learnable(time) && time >= 0) return time;
   throw DataError(concat("exam '", exam, "': column '", options.target, "' holds '", text,
-                         "'; a time to an event is a number of 0 or more (empty fields and 'nan' "
-                         "are masked)"));
+                         "'; a time to an event is a number from 0 to ", exact(kMostLearnt),
+                         " (empty fields and 'nan' are masked)"));
 }
 
 std::vector<double> ascending_times(const Labels& labels, bool of_events) {
@@ -137,8 +138,14 @@ void choose_times(Labels& labels, const LabelOptions& options) {
 Labels survival_labels(std::span<const cache::ExamInfo> exams, const CsvTable* table,
                        const LabelOptions& options) {
   Labels labels;
-  const auto times = exam_column(exams, table, options.target, "target", labels.warnings);
-  const auto events = exam_column(exams, table, options.event, "target", labels.warnings);
+  const auto column = [&](const std::string& name, std::vector<std::string> words) {
+    std::vector<std::string> values = exam_column(exams, table, name, "target", labels.warnings);
+    std::string note = empty_missing(values, name, options.unclear, words);
+    if (!note.empty()) labels.notes.push_back(std::move(note));
+    return values;
+  };
+  const auto times = column(options.target, {});
+  const auto events = column(options.event, {options.event_value, options.positive});
   labels.name = options.target;
   labels.event = options.event;
   labels.task = options.task.value_or(kStandardTimeTask);

@@ -44,7 +44,7 @@ bool is_exam_table(const CsvTable& table) {
 double read_seconds(const CsvTable& table, std::size_t row, std::size_t column) {
   const std::string text = trim(table.rows[row][column]);
   double seconds = kUnknownTime;
-  if (!text.empty() && (!parse_double(text, seconds) || !std::isfinite(seconds)))
+  if (!text.empty() && (!parse_double(text, seconds) || !(std::abs(seconds) <= kMostSeconds)))
     refuse_row(table, row,
                concat("column '", table.header[column], "' holds '", text, "'; expected seconds"));
   return seconds;

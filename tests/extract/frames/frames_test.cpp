@@ -116,7 +116,9 @@ TEST(Timestamp, RefusesWhatIsNeither) {
                            "20230229T1000",
                            "20240101T2400",
                            "20240101 1000",
-                           "20240101Z"}) {
+                           "20240101Z",
+                           "1e308",
+                           "-2e15"}) {
     EXPECT_FALSE(parse_timestamp(text)) << text;
   }
 }

@@ -234,12 +234,14 @@ def test_columns_that_tell_nothing_or_the_answer_are_named(tmp_path):
     exams, features = made_exams(120)
     for number, entry in enumerate(exams):
         entry["columns"] |= {"one": "x", "none": "", "who": f"w{number}", "many": f"m{number // 2}", "diagnosis": "ill" if number % 2 else "well",
-                             "marker": str(number % 2 * 100 + number / 1000 if number != 1 else -1)}
+                             "marker": str(number % 2 * 100 + number / 1000 if number != 1 else -1), "huge": "1e30" if number == 5 else str(number)}
     cache = make_cache(tmp_path, exams, features)
     for name, said in [("one", "all labelled exams have 'x'"), ("none", "no labelled exam has a value"),
                        ("who", "at most 50"), ("many", "at most 50")]:
         done = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", "--covariates", name)
         assert done.returncode == 2 and said in done.stderr, done.stderr
+    done = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", "--covariates", "huge")
+    assert done.returncode == 3 and "exam 'exam-5': the covariate 'huge' is '1e30', expected a number of at most 1e+18" in done.stderr
     few = make_cache(tmp_path, exams[:40], features[:40], name="few.cache")
     done = coldframe("train", "--cache", few, "--target", "label", "--out", tmp_path / "run", "--covariates", "who")
     assert done.returncode == 2 and "every patient has a value of their own" in done.stderr, done.stderr

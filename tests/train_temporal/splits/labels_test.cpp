@@ -83,6 +83,49 @@ TEST(Labels, MasksAndCountsEmptyFields) {
   EXPECT_THAT(labels.notes.back(), HasSubstr("5 exams of 7 without a label"));
 }
 
+TEST(Labels, AreAskedAboutWhereAWordMayMeanThatThereIsNone) {
+  const auto read = [](const std::vector<std::string>& values, UnclearLabels unclear,
+                       std::vector<std::string> known = {}) {
+    LabelOptions options{"label", "", std::move(known)};
+    options.unclear = unclear;
+    return labels_from_cache(exams_with(values), options);
+  };
+  for (const char* word : {"None", "null", "-", "?", ".", "unknown", "<NA>", "#N/A", "\u2013"}) {
+    const std::vector<std::string> values = {"a", word, "b", "b", "NA"};
+    try {
+      read(values, UnclearLabels::kAsk);
+      ADD_FAILURE() << word;
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("'label' holds '" + std::string(word) + "' (1)"),
+                                      HasSubstr("--unclear-labels missing")));
+    }
+    const Labels missing = read(values, UnclearLabels::kMissing);
+    EXPECT_THAT(missing.classes, ElementsAre("a", "b"));
+    EXPECT_EQ(missing.unlabeled, 2u);
+    EXPECT_THAT(missing.notes.front(), AllOf(HasSubstr("'NA' (1)"), HasSubstr(word)));
+    const Labels classes = read(values, UnclearLabels::kClasses);
+    EXPECT_EQ(classes.classes.size(), 3u);
+    EXPECT_EQ(classes.unlabeled, 1u);
+    EXPECT_EQ(read(values, UnclearLabels::kAsk, {"a", "b", word}).unlabeled, 1u);
+    EXPECT_THROW(read({"1.5", word, "2.5"}, UnclearLabels::kAsk), ConfigError);
+    EXPECT_EQ(read({"1.5", word, "2.5"}, UnclearLabels::kMissing).task, Task::kRegression);
+  }
+}
+
+TEST(Labels, ThatFloat32CannotSquareAreRefusedWithTheirExam) {
+  for (const char* number : {"1e30", "-1e30", "1e308", "2e18"}) {
+    try {
+      from_cache({"0.5", number, "1.5"});
+      ADD_FAILURE() << number;
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("exam 'e1': column 'label' holds"),
+                                      HasSubstr("up to 1e+18 can be learnt")));
+    }
+  }
+  EXPECT_EQ(from_cache({"0.5", "1e18", "1.5"}).task, Task::kRegression);
+  EXPECT_THAT(from_cache({"1e30", "1", "1"}).classes, ElementsAre("1", "1e+30"));
+}
+
 struct Bad {
   const char* name;
   std::vector<std::string> values;

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 Labels labels_of(const std::vector<std::string>& values, std::optional<Task> task = std::nullopt) {
-  return labels_from_values(values, {"t", "", {}, task});
+  return labels_from_values(values, {}, {"t", "", {}, task});
 }
 
 TEST(Task, FollowsFromTheColumn) {

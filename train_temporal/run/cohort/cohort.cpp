@@ -74,11 +74,13 @@ std::vector<LabelOptions> wanted_labels(const TargetOptions& options,
     throw ConfigError(concat("--target renames the target of a run that has one; this run has ",
                              names_of(known), ": leave it out"));
   }
+  for (LabelOptions& one : wanted) one.unclear = options.unclear_labels;
   if (!wanted.empty()) return wanted;
   for (const TargetRequest& request : parse_targets(options.target, options.task, columns)) {
     wanted.push_back({request.name, options.positive, {}, request.task});
     wanted.back().event = request.event;
     wanted.back().horizons = options.horizons;
+    wanted.back().unclear = options.unclear_labels;
   }
   if (!options.horizons.empty() &&
       std::ranges::all_of(wanted, [](const LabelOptions& one) { return one.event.empty(); }))

@@ -146,7 +146,8 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
     throw ConfigError("--figures writes into the folder of --out; give that, too");
   if (options.data.cache.empty() && options.input.empty())
     rows.refuse({"subgroups", "characteristics", "aggregate", "threshold", "labels", "target",
-                 "positive", "device", "exam-is-patient", "other-patients", "without-times"},
+                 "positive", "device", "exam-is-patient", "other-patients", "without-times",
+                 "unclear-labels", "equal-numbers"},
                 "needs --cache: the exams that runs have held out are taken as they are in their "
                 "predictions.csv");
   rows.check_files(cache_inputs(options.data), options.overwrite);

@@ -16,6 +16,7 @@
 #include "train_temporal/run/options/requirements.h"
 #include "train_temporal/run/options/tune_options.h"
 #include "train_temporal/run/run_folder.h"
+#include "train_temporal/splits/label_values.h"
 #include "train_temporal/training/trainer.h"
 
 namespace coldframe::temporal {
@@ -27,6 +28,7 @@ struct TargetOptions {
   std::filesystem::path labels;  // CSV with columns exam and the target; empty: the cache's column
   std::string positive;          // binary: the value that counts as class 1
   bool exam_is_patient = false;
+  UnclearLabels unclear_labels = UnclearLabels::kAsk;
   EqualNumbers equal_numbers = EqualNumbers::kAsk;  // of patients
   Arrangement arrangement;
   std::vector<double> horizons;  // of a time to an event, ascending; empty: see --help

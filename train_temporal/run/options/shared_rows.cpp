@@ -60,6 +60,9 @@ void add_data(OptionRows& rows, TargetOptions& data) {
   rows.text("labels", data.labels, "FILE.csv", "labels from a CSV with columns exam and COLUMN")
       .most_used()
       .input();
+  rows.word(
+      "unclear-labels", data.unclear_labels, kUnclearLabels, "ANSWER",
+      "labels such as None, null, -, ? and unknown: missing, as empty fields are, or classes");
   rows.toggle("exam-is-patient", data.exam_is_patient,
               "every exam is of another patient (when there is no patient column)");
 }
