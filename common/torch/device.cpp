@@ -8,6 +8,7 @@
 #include <torch/cuda.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -17,6 +18,7 @@
 #include "common/cli/log.h"
 #include "common/system/cuda_driver.h"
 #include "common/system/nvml.h"
+#include "common/system/processors.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
 
@@ -149,13 +151,20 @@ int team_of(int wanted) {
   return given;
 }
 
+// LibTorch's choice, which does not know the quota of a container, unless somebody said otherwise.
+int usual_threads() {
+  const int chosen = torch::get_num_threads();
+  if (std::getenv("OMP_NUM_THREADS")) return chosen;
+  return std::min(chosen, static_cast<int>(usable_processors()));
+}
+
 }  // namespace
 
 torch::Device resolve_device(const std::string& word) {
   const torch::Device device = chosen_device(word);
   static std::once_flag settled;
   std::call_once(settled, [] {
-    set_torch_threads(torch::get_num_threads());
+    set_torch_threads(usual_threads());
     settle_vector_functions();
   });
   return device;
