@@ -25,7 +25,7 @@ std::string device_name(
     const torch::Device& device);  // "cpu (Intel …, 2 threads)", "cuda:0 (NVIDIA H200)"
 
 // Lets LibTorch compute with so many threads, or with as many as OpenMP gives a team
-// (OMP_THREAD_LIMIT), with a warning once: oneDNN leaves out what the threads would have computed
+// (OMP_THREAD_LIMIT), which is logged once: oneDNN leaves out what the threads would have computed
 // that it counted on and did not get. SystemError where the system does not grant them: LibTorch
 // 2.11 waits forever then, in pthreadpool_create(). Every thread that computes calls it, or lets
 // LibTorch start its team.

@@ -40,11 +40,11 @@ std::string strays_by(double cosine, const torch::Device& device) {
                 fixed(kLeastCosine, 3));
 }
 
-void leave_precision(Precision precision, const std::string& how, bool named) {
+void leave_precision(Precision precision, const std::string& how, bool named, Precision other) {
   if (named)
     throw SystemError(concat("--precision ", to_string(precision), ": ", how,
                              "; give --precision fp32, or auto"));
-  log_warning(concat(to_string(precision), " ", how, "; computing in fp32"));
+  log_warning(concat(to_string(precision), " ", how, "; computing in ", to_string(other)));
 }
 
 std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const torch::Device& device,

@@ -14,9 +14,9 @@ std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
 std::unique_ptr<Backbone> make_compiled_backbone(const BackboneOptions& options,
                                                  const torch::Device& device, Precision precision);
 
-// Features stray in this precision ("features of … have a cosine of …"): SystemError where somebody
-// named it, else a warning, and fp32 computes.
-void leave_precision(Precision precision, const std::string& how, bool named);
+// Features stray in a precision ("features of … have a cosine of …"): SystemError where somebody
+// named it, else a warning, since another one computes.
+void leave_precision(Precision precision, const std::string& how, bool named, Precision other);
 
 // DataError unless images are [B, 3, H, W] float32.
 void require_images(const torch::Tensor& images, const ImageSize& image_size);

@@ -10,6 +10,7 @@
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
 #include "common/cli/log.h"
+#include "common/system/memory.h"
 #include "common/text/text.h"
 #include "common/torch/device.h"
 #include "extract/vit/backbone_kinds.h"
@@ -28,11 +29,14 @@ namespace coldframe::vit {
 
 namespace {
 
-// A precision that was expected to be the quickest gives way to one that is quicker by this factor:
-// two jobs on one machine should not differ for a few per cent.
-constexpr double kClearlyQuicker = 1.2;
 constexpr int kTimedPasses = 3;  // at least, and as many as take so long
 constexpr double kShortestTiming = 0.1, kLongestTiming = 2;  // seconds
+
+std::uint64_t bytes_of(const std::vector<torch::Tensor>& tensors) {
+  std::uint64_t bytes = 0;
+  for (const torch::Tensor& tensor : tensors) bytes += tensor.nbytes();
+  return bytes;
+}
 
 // The last block alone needs no naming: recipes are the same either way.
 FeatureOptions resolved(FeatureOptions options, const Architecture& architecture) {
@@ -146,31 +150,43 @@ class VitBackbone : public Backbone {
     Precision precision;
     std::unique_ptr<cpu::Engine> engine;  // null: LibTorch's operators
     double seconds = std::numeric_limits<double>::infinity();
+    std::string strays = {};  // how, "" if it does not
   };
 
-  // Takes the quickest of these precisions in which features do not stray (fp32 where all do), or
-  // the first where nothing is compared.
+  // Takes the quickest of these precisions in which features do not stray. fp32 where all do, or
+  // where there are several and nothing to compare them on; the first where the memory has no room
+  // for several.
   void begin_on_cpu(const std::vector<Precision>& precisions, const torch::Tensor& images,
                     const std::vector<torch::Tensor>& weights) {
     std::vector<Candidate> candidates;
+    if (precisions.size() > 1 && !exact_.defined()) return take(candidate(Precision::kFp32));
+    const std::uint64_t free = available_bytes();  // 0: it cannot be told
+    if (precisions.size() > 1 && free > 0 && 3 * bytes_of(weights) > free)
+      return begin_on_cpu({precisions.front()}, images, weights);
     try {
       for (const Precision precision : precisions) candidates.push_back(candidate(precision));
-      if (exact_.defined()) {
-        std::erase_if(candidates, [&](Candidate& one) { return strays(one, images, weights); });
-        if (candidates.size() > 1) time_all(candidates, images, weights);
-      }
+      if (exact_.defined()) compare(candidates, images, weights);
     } catch (const c10::OutOfMemoryError&) {
       if (precisions.size() == 1) throw;
       restore(weights);
+      engine_ = nullptr;
       candidates.clear();  // two of them do not fit
       return begin_on_cpu({precisions.front()}, images, weights);
     }
-    if (candidates.empty()) candidates.push_back(candidate(Precision::kFp32));
-    Candidate* best = &candidates.front();
-    for (Candidate& other : candidates)
-      if (kClearlyQuicker * other.seconds < best->seconds) best = &other;
-    precision_ = best->precision;
-    engine_ = std::move(best->engine);
+    std::vector<double> seconds;
+    for (const Candidate& one : candidates) seconds.push_back(one.seconds);
+    const std::size_t best = cpu::clearly_quickest(seconds);
+    Candidate taken =
+        candidates[best].strays.empty() ? std::move(candidates[best]) : candidate(Precision::kFp32);
+    for (const Candidate& one : candidates)
+      if (!one.strays.empty())
+        leave_precision(one.precision, one.strays, named_precision_, taken.precision);
+    take(std::move(taken));
+  }
+
+  void take(Candidate candidate) {
+    precision_ = candidate.precision;
+    engine_ = std::move(candidate.engine);
   }
 
   Candidate candidate(Precision precision) const {
@@ -188,18 +204,25 @@ class VitBackbone : public Backbone {
     std::swap(engine_, candidate.engine);
   }
 
-  bool strays(Candidate& candidate, const torch::Tensor& images,
-              const std::vector<torch::Tensor>& weights) {
-    if (candidate.precision == Precision::kFp32) return false;
-    double cosine = 0;
-    with(candidate, weights, [&] { cosine = least_cosine(exact_, images); });
-    if (cosine >= kLeastCosine) return false;  // not so for NaN
-    leave_precision(precision_, strays_by(cosine, device_), named_precision_);
-    return true;
+  // Finds out which of them stray, and how long the others take where they are several.
+  void compare(std::vector<Candidate>& candidates, const torch::Tensor& images,
+               const std::vector<torch::Tensor>& weights) {
+    std::vector<Candidate*> right;
+    for (Candidate& one : candidates) {
+      double cosine = 1;
+      if (one.precision != Precision::kFp32)
+        with(one, weights, [&] { cosine = least_cosine(exact_, images); });
+      if (cosine >= kLeastCosine)  // not so for NaN
+        right.push_back(&one);
+      else
+        one.strays = strays_by(cosine, device_);
+    }
+    if (right.size() == 1) right.front()->seconds = 0;
+    if (right.size() > 1) time_all(right, images, weights);
   }
 
   // In turns, so that another program on the machine slows all of them.
-  void time_all(std::vector<Candidate>& candidates, const torch::Tensor& images,
+  void time_all(const std::vector<Candidate*>& candidates, const torch::Tensor& images,
                 const std::vector<torch::Tensor>& weights) {
     using Clock = std::chrono::steady_clock;
     const auto since = [](Clock::time_point start) {
@@ -210,18 +233,18 @@ class VitBackbone : public Backbone {
       return since(begin) < (passes < kTimedPasses ? kLongestTiming : kShortestTiming);
     };
     for (int pass = 0; goes_on(pass); ++pass) {
-      for (Candidate& one : candidates) {
-        with(one, weights, [&] {
+      for (Candidate* const one : candidates) {
+        with(*one, weights, [&] {
           const Clock::time_point start = Clock::now();
           features_of(images);
-          one.seconds = std::min(one.seconds, since(start));
+          one->seconds = std::min(one->seconds, since(start));
         });
       }
     }
     std::vector<std::string> found;
-    for (const Candidate& one : candidates)
-      found.push_back(concat(to_string(one.precision), " ",
-                             fixed(1e3 * one.seconds / static_cast<double>(images.size(0)), 1)));
+    for (const Candidate* const one : candidates)
+      found.push_back(concat(to_string(one->precision), " ",
+                             fixed(1e3 * one->seconds / static_cast<double>(images.size(0)), 1)));
     log_info(concat("--precision auto: ms for a frame by itself: ", join(found, ", ")));
   }
 
@@ -234,7 +257,7 @@ class VitBackbone : public Backbone {
     gpu_engine_->check();
     gpu_engine_->release_memory();
     if (gpu_engine_->strays()) {
-      leave_precision(precision_, gpu_engine_->failure(), named_precision_);
+      leave_precision(precision_, gpu_engine_->failure(), named_precision_, Precision::kFp32);
       precision_ = Precision::kFp32;
       gpu_engine_ = nullptr;
     } else {
@@ -264,7 +287,7 @@ class VitBackbone : public Backbone {
     const double cosine = least_cosine(exact_, images);
     if (cosine >= kLeastCosine) return;  // not so for NaN
     if (precision_ == Precision::kFp32) require_right(cosine);
-    leave_precision(precision_, strays_by(cosine, device_), named_precision_);
+    leave_precision(precision_, strays_by(cosine, device_), named_precision_, Precision::kFp32);
     precision_ = Precision::kFp32;
     restore(weights);
     require_right(least_cosine(exact_, images));

@@ -5,6 +5,7 @@ a cosine of 0.18 to the right ones, and the exit code was 0."""
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -74,6 +75,19 @@ def test_a_program_that_is_started_by_itself_heeds_them(frames, exact, tmp_path)
         found, _ = features(frames, tmp_path / f"{limit}.h5", "operators", "bf16", LIMITS[limit],
                             program=["coldframe-extract"])
         assert cosines(found, exact["operators"]).min() >= 0.9999
+
+
+def test_threads_wait_asleep_unless_somebody_says_otherwise(tmp_path):
+    """What `coldframe` hands to the program that it becomes."""
+    shutil.copy(BUILD / "bin/coldframe", tmp_path)
+    program = tmp_path / "coldframe-extract"
+    program.write_text("#!/bin/sh\nenv\n")
+    program.chmod(0o755)
+    for given, expected in [({}, "passive"), ({"OMP_WAIT_POLICY": "active", "OMP_DYNAMIC": "true"}, "active")]:
+        plain = {name: value for name, value in os.environ.items() if not name.startswith("OMP_")}
+        done = subprocess.run([tmp_path / "coldframe", "extract"], env=plain | given, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert {f"OMP_WAIT_POLICY={expected}", "OMP_DYNAMIC=false"} <= set(done.stdout.splitlines())
 
 
 def test_fewer_threads_are_logged(frames, tmp_path):

@@ -19,6 +19,7 @@ ComputeDevices::ComputeDevices(const std::vector<std::string>& words, int thread
 
 void ComputeDevices::load(
     const std::function<std::unique_ptr<vit::Backbone>(const torch::Device&)>& make) {
+  backbones_.clear();
   for (const torch::Device& device : devices_) backbones_.push_back(make(device));
 }
 

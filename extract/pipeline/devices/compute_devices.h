@@ -17,7 +17,7 @@ class ComputeDevices {
   // share `threads` threads (0: LibTorch's choice).
   ComputeDevices(const std::vector<std::string>& words, int threads);
 
-  // `make` is called for one device after the other.
+  // `make` is called for one device after the other. What was loaded before goes.
   void load(const std::function<std::unique_ptr<vit::Backbone>(const torch::Device&)>& make);
 
   const torch::Device& first() const { return devices_.front(); }

@@ -34,13 +34,13 @@ std::optional<Precision> decide_precision(const ExtractOptions& options,
   if (options.precision == "auto" && has_one)
     return parse_precision(earlier->precisions().front(), device);
   const std::optional<Precision> named =
-      options.precision == "auto"
-          ? std::nullopt
-          : std::optional(parse_precision(options.precision, device));
+      options.precision == "auto" ? std::nullopt
+                                  : std::optional(parse_precision(options.precision, device));
   if (cached && !options.allow_mixed_precision &&
       cached->precisions() != std::vector{options.precision})
     throw CacheError(concat("the cache was computed in ", join(cached->precisions(), " and "),
-                            ", this run would compute in ", options.precision, "; give ",
+                            ", this run would compute in ",
+                            named ? options.precision : "one of them", "; give ",
                             has_one ? "--precision " + cached->precisions().front() + ", " : "",
                             "another --out, or --allow-mixed-precision"));
   return named;
@@ -57,7 +57,7 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
                     const frames::ExamList& input, const cache::CacheReader* cached,
                     const cache::CacheReader* reused, const cache::Location* shared) {
   std::optional<Precision> precision = decide_precision(options, cached, reused, devices.first());
-  bool decided = cached != nullptr || reused != nullptr;
+  bool decided = precision && (cached || reused);
   const auto agreed = shared ? cache::agreement(*shared) : std::nullopt;
   if (agreed && !decided && options.precision == "auto") {
     precision = parse_precision(agreed->value("precision", "fp32"), devices.first());
@@ -83,7 +83,14 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
   devices.load(make);
   if (!shared || options.allow_mixed_precision) return;
   const Json own = kind_of(to_string(*precision), devices.first());
-  require_agreement(*shared, cache::agree(*shared, own), own);
+  const Json kept = cache::agree(*shared, own);
+  // Parts that begin together each find a precision out; the first one's holds.
+  if (options.precision == "auto" &&
+      kept == kind_of(kept.value("precision", ""), devices.first()) && kept != own) {
+    precision = parse_precision(kept.at("precision"), devices.first());
+    return devices.load(make);
+  }
+  require_agreement(*shared, kept, own);
 }
 
 }  // namespace coldframe::extract

@@ -103,7 +103,8 @@ class CompiledBackbone : public Backbone {
         at::cosine_similarity(found, each_of(options.check.images)).min().item<double>();
     const bool strays = !(cosine >= kLeastCosine);  // NaN, too
     if (strays)
-      return leave_precision(rounded, strays_by(cosine, device_), options.named_precision);
+      return leave_precision(rounded, strays_by(cosine, device_), options.named_precision,
+                             Precision::kFp32);
     precision_ = rounded;
     module_ = load_module(path_, device_, precision_);
   }

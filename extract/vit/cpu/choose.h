@@ -15,6 +15,10 @@ namespace coldframe::vit::cpu {
 // AVX512-FP16, twice as many. fp32 is always among them.
 std::vector<Precision> quick_precisions();
 
+// Which of these times counts as the shortest: the first is left only for one that is shorter by a
+// fifth, and that one likewise, so that two jobs on one machine do not differ for a few per cent.
+std::size_t clearly_quickest(const std::vector<double>& seconds);
+
 // The engine for a model of float weights; null, with the reason in the log, where there is none:
 // without AVX2, for fp16 without AVX512-FP16, for architectures that it refuses, and for bf16 with
 // AMX, which LibTorch's operators reach and these kernels do not. With bf16 on a processor whose

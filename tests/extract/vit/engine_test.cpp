@@ -313,6 +313,17 @@ TEST(Engine, RoundsWeightsAloneWhereFloatIsAsQuick) {
   EXPECT_GE(at::cosine_similarity(whole, half).min().item<double>(), 0.999);
 }
 
+TEST(Engine, LeavesWhatItExpectsForWhatIsClearlyQuicker) {
+  EXPECT_EQ(clearly_quickest({1}), 0);
+  EXPECT_EQ(clearly_quickest({1, 0.9}), 0);
+  EXPECT_EQ(clearly_quickest({1, 0.8}), 1);
+  EXPECT_EQ(clearly_quickest({1, 0.8, 0.75}), 1);
+  EXPECT_EQ(clearly_quickest({1, 0.9, 0.5}), 2);
+  const double never = std::numeric_limits<double>::infinity();  // it strays
+  EXPECT_EQ(clearly_quickest({never, 1}), 1);
+  EXPECT_EQ(clearly_quickest({never, never}), 0);
+}
+
 TEST(Engine, ComputesInFp16WhereTheProcessorDoes) {
   const SmallModel one = plain_models().front();
   VisionTransformer model = one.make();
