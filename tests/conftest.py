@@ -42,15 +42,13 @@ def pytest_unconfigure(config):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Names tests above 20 s, so that growth is noticed; COLDFRAME_TOOK is what tests/run did before."""
+    """Names tests above 20 s, so that growth is noticed."""
     seconds = {}
     for reports in terminalreporter.stats.values():
         for report in reports:
             if hasattr(report, "duration"):
                 seconds[report.nodeid] = seconds.get(report.nodeid, 0) + report.duration
     terminalreporter.section("time")
-    for line in filter(None, os.environ.get("COLDFRAME_TOOK", "").splitlines()):
-        terminalreporter.line(line)
     slow = sorted((item for item in seconds.items() if item[1] > SLOW), key=lambda item: -item[1])
     terminalreporter.line(f"{len(slow)} Python tests took more than {SLOW} s{':' if slow else ''}")
     for name, took in slow:
