@@ -43,8 +43,8 @@ def main():
     parser.add_argument("cache", type=pathlib.Path)
     parser.add_argument("target")
     parser.add_argument("--times", type=int, default=20)
-    parser.add_argument("more", nargs="*", help="for train, behind --")
-    options = parser.parse_args()
+    at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    options, more = parser.parse_args(sys.argv[1:at]), sys.argv[at + 1:]
     table, scores = read_labels(options.cache, options.target), []
     for number in range(options.times):
         with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +54,7 @@ def main():
                 labels, index=False)
             words = ["train", "--cache", options.cache, "--labels", labels, "--target",
                      options.target, "--out", pathlib.Path(folder) / "run", "--json", "--quiet",
-                     "--seed", number, "--folds", 5, "--bootstrap", 10, *options.more]
+                     "--seed", number, "--folds", 5, "--bootstrap", 10, *more]
             done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
             if done.returncode != 0:
                 sys.exit(done.stderr)

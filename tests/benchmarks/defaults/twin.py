@@ -32,6 +32,7 @@ def predict(config, exams, label, parts, count, seed):
     """Probabilities for the test part by the setting of the lowest validation loss among `count`, and that setting."""
     torch.set_num_threads(1)
     settings = settings_of(count, np.random.default_rng(seed))
-    tried = [fit_one("gru", configured(config, setting, len(exams)), exams, label, parts, seed) for setting in settings]
+    ways = [configured(config, setting, len(exams)) for setting in settings]
+    tried = [fit_one("gru", way["model"], way, exams, label, parts, seed) for way in ways]
     best = min(range(count), key=lambda i: tried[i][0])
     return tried[best][1][:, 1], settings[best]

@@ -1,9 +1,8 @@
 """Runs what a user would run instead: timm eager, torch.compile with freezing, ONNX Runtime and OpenVINO."""
 
 import copy
+import importlib.util
 
-import onnxruntime
-import openvino
 import torch
 import torch._inductor.config
 
@@ -30,6 +29,14 @@ class OfImages(torch.nn.Module):
         return self.model(images)
 
 
+def has(package):
+    """Says what is left out."""
+    found = importlib.util.find_spec(package) is not None
+    if not found:
+        print(f"without {package}, which is not installed", flush=True)
+    return found
+
+
 def export(model, images, folder):
     path = folder / "model.onnx"
     torch.onnx.export(OfImages(model), (images,), str(path), dynamo=False, input_names=["images"], opset_version=17)
@@ -37,6 +44,8 @@ def export(model, images, folder):
 
 
 def onnx_runtime(path, images, threads):
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -45,6 +54,8 @@ def onnx_runtime(path, images, threads):
 
 
 def open_vino(path, images, threads, precision):
+    import openvino
+
     core = openvino.Core()
     settings = {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": threads,
                 "PERFORMANCE_HINT": "LATENCY"}
@@ -59,22 +70,26 @@ def in_type(model, dtype):
     return copy.deepcopy(model).to(dtype)
 
 
-def torch_and_openvino(model, images, threads, path, precision):
-    dtype, hint = TYPES[precision]
+def pytorch(model, images, precision):
+    dtype, _ = TYPES[precision]
     cast = images.to(dtype)
-    return {
-        f"timm eager {precision}": (precision, eager(in_type(model, dtype), cast)),
-        f"torch.compile {precision}": (precision, compiled(in_type(model, dtype), cast)),
-        f"OpenVINO {precision}": (precision, open_vino(path, images, threads, hint)),
-    }
+    return {f"timm eager {precision}": (precision, eager(in_type(model, dtype), cast)),
+            f"torch.compile {precision}": (precision, compiled(in_type(model, dtype), cast))}
 
 
 def all_peers(model, images, threads, folder, precisions):
     """Name -> (precision, a function that runs one batch)."""
-    path = export(model, images, folder)
-    peers = {"ONNX Runtime fp32": ("fp32", onnx_runtime(path, images, threads))}
+    peers = {}
     for precision in precisions:
-        peers |= torch_and_openvino(model, images, threads, path, precision)
+        peers |= pytorch(model, images, precision)
+    if not has("onnx"):
+        return peers
+    path = export(model, images, folder)
+    if has("onnxruntime"):
+        peers["ONNX Runtime fp32"] = "fp32", onnx_runtime(path, images, threads)
+    if has("openvino"):
+        for precision in precisions:
+            peers[f"OpenVINO {precision}"] = precision, open_vino(path, images, threads, TYPES[precision][1])
     return peers
 
 
