@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 
 import h5py
 import numpy as np
@@ -139,3 +140,47 @@ def test_folders_and_files_appear_whole_and_synced(tmp_path, monkeypatch):
         made.write_text("whole")
     assert table.read_text() == "whole" and (tmp_path / "link.csv").is_symlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link.csv", "out", "x.csv"]
+
+
+def test_a_folder_never_stands_under_its_name_before_it_is_whole(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(os, "rename", lambda made, out: seen.append(os.path.lexists(out)))  # Path.rename()'s
+    with whole_folder(tmp_path / "out") as made:
+        (made / "a").write_text("whole")
+    assert seen == [False]
+    monkeypatch.undo()
+    with pytest.raises(FileExistsError, match="appeared meanwhile"), whole_folder(tmp_path / "other") as made:
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other/thesis").write_text("mine")
+    assert (tmp_path / "other/thesis").read_text() == "mine"
+
+
+def test_a_file_keeps_its_owner_and_mode_and_pipes_and_devices_stay(tmp_path):
+    table, pipe, null = tmp_path / "x.csv", tmp_path / "pipe", tmp_path / "null"
+    table.write_text("old")
+    table.chmod(0o640)
+    if os.geteuid() == 0:
+        os.chown(table, 1234, 4321)
+    before = table.stat()
+    with whole_file(table) as made:
+        made.write_text("new")
+    after = table.stat()
+    assert table.read_text() == "new"
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    os.link(table, tmp_path / "other.csv")
+    with pytest.raises(FileExistsError, match="2 names"), whole_file(table) as made:
+        pass
+    assert (tmp_path / "other.csv").read_text() == "new"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with whole_file(pipe) as made:
+        made.write_text("through")
+    assert os.read(reader, 100) == b"through" and stat.S_ISFIFO(pipe.stat().st_mode)
+    os.close(reader)
+    if os.geteuid() == 0:  # /dev/null itself is not for tests
+        os.mknod(null, 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+        with whole_file(null) as made:
+            made.write_text("away")
+        assert stat.S_ISCHR(null.stat().st_mode)
+    with pytest.raises(IsADirectoryError), whole_file(tmp_path) as made:
+        pass

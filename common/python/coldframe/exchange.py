@@ -103,8 +103,8 @@ def from_parquet(
 def to_trident(cache: Cache, folder: Place, view: str = "clean") -> Path:
     """A file EXAM.h5 for each exam: `features` float32 [T, D] and `coords` int64 [T, 2], as TRIDENT writes patch features."""
 
-    def write(path: Path, features: NDArray[np.float32], places: NDArray[np.int64]) -> None:
-        with h5py.File(path, "w") as file:
+    def write(made: Path, features: NDArray[np.float32], places: NDArray[np.int64]) -> None:
+        with h5py.File(made, "w") as file:
             file["features"], file["coords"] = features, places
             file["coords"].attrs["patch_size_level0"] = 1
 
@@ -128,8 +128,8 @@ def to_stamp(cache: Cache, folder: Place, view: str = "clean") -> Path:
     patient the first) for `stamp train`. An exam without a patient is one of its own.
     """
 
-    def write(path: Path, features: NDArray[np.float32], places: NDArray[np.int64]) -> None:
-        with h5py.File(path, "w") as file:
+    def write(made: Path, features: NDArray[np.float32], places: NDArray[np.int64]) -> None:
+        with h5py.File(made, "w") as file:
             file["feats"], file["coords"] = features, places.astype(np.float32)
             file.attrs.update(extractor="coldframe", unit="um", tile_size_um=1.0, tile_size_px=1, feat_type="tile")
 
@@ -171,8 +171,8 @@ def to_eva(cache: Cache, folder: Place, target: str, view: str = "clean") -> Pat
     )
     split = labelled["split"].replace("validation", "val") if "split" in labelled else "train"
 
-    def write(path: Path, features: NDArray[np.float32], _: NDArray[np.int64]) -> None:
-        torch.save(torch.from_numpy(features), path)
+    def write(made: Path, features: NDArray[np.float32], _: NDArray[np.int64]) -> None:
+        torch.save(torch.from_numpy(features), made)
 
     names = labelled["id"] + ".pt"
     table = {"origin": labelled["id"], "embeddings": names, "target": targets, "split": split, "wsi_id": labelled["id"]}
