@@ -48,7 +48,7 @@ SCRIPTS = {
     "tests/soak/online": Small("200", findings=True),
     "tests/soak/order_and_intervals": Small("--exams 24 --cohorts order", findings=True),
     "tests/soak/pairs": Small("1"),
-    "tests/soak/streams": Small("--exams 60", findings=True),
+    "tests/soak/streams": Small("--exams 24", findings=True),
     "tests/soak/survival": Small("--exams 60 --tasks cox", findings=True),
     "tests/soak/verdicts": Small("--seeds 0 --nulls 1", findings=True),
     "tests/train_temporal/permuted_labels.py": Small("--times 2 -- --epochs 1"),
