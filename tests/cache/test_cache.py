@@ -156,7 +156,9 @@ def test_a_killed_writer_loses_nothing_acknowledged(tmp_path, name):
         first = len(acknowledged)
         with open(tmp_path / "log", "wb") as log:
             writer = subprocess.Popen([DRIVER, "write", path, str(first), str(first + 12)], stdout=log)
-            time.sleep(rng.uniform(0.02, 0.3))
+            exams = rng.randrange(12)  # that it has acknowledged, at least, when it is killed
+            while len((tmp_path / "log").read_text().split()) < exams and writer.poll() is None:
+                time.sleep(0.001)
             writer.send_signal(signal.SIGKILL)
             writer.wait()
         acknowledged += (tmp_path / "log").read_text().split()

@@ -97,7 +97,7 @@ def test_an_image_without_a_gpu_leaves_its_libraries_out(tmp_path, gpu):
 
 @pytest.mark.parametrize("arguments, code", [(["--help"], 0), (["--exams"], 1), (["--exams", "x"], 2), (["-z"], 2)])
 def test_quickstart_refuses_what_it_does_not_know_before_it_does_anything(arguments, code):
-    done = subprocess.run([EXAMPLES / "quickstart", *arguments], capture_output=True, text=True, timeout=10)
+    done = subprocess.run([EXAMPLES / "quickstart", *arguments], capture_output=True, text=True, timeout=60)
     assert done.returncode == code
     assert "$ " not in done.stdout
     assert (done.stdout if code == 0 else done.stderr) != ""

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <chrono>
 
 #include "common/cli/interrupt.h"
 #include "tests/support/temporary_folder.h"
@@ -59,14 +58,13 @@ TEST_F(PatienceTest, IsLostForAWholeMountUntilSomethingThereWorks) {
   EXPECT_FALSE(is_waited_for(folder_ / "a", EIO));
 }
 
+// By a patience of eleven days it would not end.
 TEST_F(PatienceTest, EndsSoonAfterAStopRequestForWritingToo) {
   set_patience(1e6, 0.1);
   request_stop();
-  const auto begun = std::chrono::steady_clock::now();
   wait_in_vain(folder_ / "a", RetryPolicy::Stop::kEnds);
   EXPECT_TRUE(RetryPolicy(folder_ / "b", RetryPolicy::Stop::kWaits).again(EIO));
   wait_in_vain(folder_ / "c", RetryPolicy::Stop::kWaits);
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(30));
 }
 
 }  // namespace

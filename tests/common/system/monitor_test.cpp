@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
-#include <thread>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "common/cli/error.h"
@@ -17,10 +19,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-void burn(std::chrono::milliseconds time) {
-  const auto end = std::chrono::steady_clock::now() + time;
+// Works until something is so.
+void burn_until(const std::function<bool()>& so) {
   volatile double x = 1;
-  while (std::chrono::steady_clock::now() < end) x = x * 1.0000001;
+  do
+    for (int i = 0; i < 100000; ++i) x = x * 1.0000001;
+  while (!so());
 }
 
 TEST(Monitor, WritesARowPerSampleAndSumsUp) {
@@ -28,11 +32,11 @@ TEST(Monitor, WritesARowPerSampleAndSumsUp) {
   const auto csv = folder / "monitor.csv";
   Monitor monitor({csv, {}, 20ms});
   const std::vector<char> touched(32 << 20, 1);
-  burn(200ms);
+  burn_until([&] { return std::ranges::count(folder.read("monitor.csv"), '\n') >= 3; });
   const ResourceSummary summary = monitor.finish();
 
   const CsvTable table = read_csv(csv);
-  ASSERT_GE(table.rows.size(), 2u);
+  ASSERT_GE(table.rows.size(), 3u);  // two below the heading, and the last sample
   double time = -1;
   for (const auto& row : table.rows) {
     double now = 0, resident = 0;
@@ -42,7 +46,7 @@ TEST(Monitor, WritesARowPerSampleAndSumsUp) {
     EXPECT_LE(resident, static_cast<double>(summary.peak_resident));
     EXPECT_EQ(row[4], "");
   }
-  EXPECT_GE(summary.seconds, 0.2);
+  EXPECT_GT(summary.seconds, 0);
   EXPECT_GE(summary.peak_resident, touched.size());
   EXPECT_GT(summary.mean_cpu, 0);
   EXPECT_FALSE(summary.mean_gpu);
@@ -72,7 +76,6 @@ TEST(Monitor, GoesOnWithATableAndReplacesNoOtherFile) {
 
 TEST(Monitor, NeedsNoFileAndNoGpu) {
   Monitor monitor({{}, {"0000:99:99.0"}, 1ms});
-  std::this_thread::sleep_for(5ms);
   EXPECT_FALSE(monitor.finish().peak_gpu_memory);
 }
 
@@ -87,8 +90,7 @@ TEST(Monitor, SaysWhereItCannotWrite) {
 
 TEST(ProcessCpuSeconds, GrowsWithWork) {
   const double before = process_cpu_seconds();
-  burn(50ms);
-  EXPECT_GT(process_cpu_seconds(), before);
+  burn_until([&] { return process_cpu_seconds() > before; });
 }
 
 }  // namespace

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <deque>
 #include <numeric>
-#include <thread>
 
 #include "cache/read/reader.h"
 #include "common/cli/error.h"
@@ -191,12 +189,11 @@ TEST_F(Pipeline, AnErrorOnOneDeviceEndsTheJobWithThatError) {
   make_exams(24);
   others.emplace_back(/*fits=*/0);
   std::atomic<bool> tried = false;
-  others.front().before = [&] { tried = true; };
-  backbone.before = [&] {  // the sound device waits, so that the other gets its turn
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!tried && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  others.front().before = [&] {
+    tried = true;
+    tried.notify_all();
   };
+  backbone.before = [&] { tried.wait(false); };  // the sound device waits for the other's turn
   try {
     extract(small_options(2));
     FAIL() << "no error";
