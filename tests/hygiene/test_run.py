@@ -59,13 +59,14 @@ def test_all_parts_are_counted(tree):
 
 
 def test_a_part_that_fails_keeps_none_from_running_and_the_end_names_all_that_failed(tree):
-    add_ctest(tree, bad_cpp="false")
+    script(tree / "bin/fails", "printf '[  FAILED  ] Costs.%s\\n' 'Peaks/2 (3 ms)' 'Peaks/2' 'Steps'; echo '[  FAILED  ] 2 tests'; exit 1")
+    add_ctest(tree, bad_cpp=tree / "bin/fails")
     (tree / "tests/room").mkdir()
     (tree / "tests/room/test_bad.py").write_text("import pytest\n\n\n@pytest.mark.parametrize('n', [1, 2])\n"
                                                  "def test_bad(n):\n    assert n == 1\n\n\ndef test_left():\n    pytest.skip()\n")
     code, printed, told = run(tree)
     assert code == 1
-    assert told[-4:] == ["failed:", " bad_cpp", " tests/room/test_bad.py::test_bad[2]", "4 passed, 2 failed"]
+    assert told[-4:] == ["failed:", " bad_cpp: Costs.Peaks/2, Costs.Steps", " tests/room/test_bad.py::test_bad[2]", "4 passed, 2 failed"]
     assert told[2].startswith("Python tests 2 passed, 1 failed, 1 skipped")
     assert "1 failed, 2 passed, 1 skipped in" in printed  # pytest's own last line
 

@@ -6,6 +6,7 @@ REPORT is the part's JUnit XML, or nothing where it has no tests of its own; COD
 a part failed, or when no test ran at all. The last line, `N passed, N failed`, is for CI.
 """
 
+import re
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,9 +16,11 @@ NO_TESTS = "5"  # pytest found none, as with a pattern that means C++ tests alon
 
 
 def title(case):
-    """As its runner takes it on a command line: `ctest -R name`, `pytest tests/x/test_y.py::name`."""
+    """As its runner takes it on a command line, `ctest -R name` or `pytest tests/x/test_y.py::name`; of a program of
+    GoogleTest also the cases that failed."""
     if "status" in case.attrib:  # ctest's
-        return case.get("name")
+        cases = re.findall(r"^\[  FAILED  \] (\w\S*\.\S*\w)", case.findtext("system-out", ""), re.M)
+        return ": ".join([case.get("name"), *[", ".join(dict.fromkeys(cases))] * bool(cases)])
     return f"tests/{case.get('classname').replace('.', '/')}.py::{case.get('name')}"
 
 
