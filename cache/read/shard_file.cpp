@@ -1,5 +1,7 @@
 #include "cache/read/shard_file.h"
 
+#include <atomic>
+
 #include "cache/format/format.h"
 #include "cache/format/shard/shard_metadata.h"
 #include "common/cli/error.h"
@@ -20,7 +22,21 @@ void naming(const std::filesystem::path& path, Step step) {
   }
 }
 
+std::atomic<std::size_t> open_shards{0};
+
 }  // namespace
+
+OpenShard::OpenShard() {
+  ++open_shards;
+}
+
+OpenShard::~OpenShard() {
+  --open_shards;
+}
+
+std::size_t OpenShard::count() {
+  return open_shards;
+}
 
 ShardFile::ShardFile(const std::filesystem::path& path, Detail detail, Check check) : path_(path) {
   CheckedFile file = open_checked(path, check);

@@ -19,6 +19,12 @@ namespace coldframe::cache {
 
 // A file of a cache with a descriptor. Any number of threads may read by it.
 struct OpenShard {
+  OpenShard();
+  ~OpenShard();
+  OpenShard(const OpenShard&) = delete;
+  OpenShard& operator=(const OpenShard&) = delete;
+  static std::size_t count();  // of those of this process
+
   std::unique_ptr<InputFile> file;
   std::unique_ptr<hdf5::FileReader> reader;  // of `file`, like what follows
   std::vector<hdf5::DatasetReader> arrays;

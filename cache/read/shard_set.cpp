@@ -13,10 +13,16 @@
 namespace coldframe::cache {
 namespace {
 
-constexpr std::size_t kMostOpenFiles = 64;
+constexpr std::size_t kMostOpenFiles = 64;  // of one set
 
 auto as_tuple(const Failure& failure) {
   return std::tie(failure.ordinal, failure.exam, failure.revision, failure.source, failure.reason);
+}
+
+// For a set that begins. One file at least, whatever other sets have open.
+std::size_t room_for_open_files() {
+  const std::size_t most = most_kept_open(), open = OpenShard::count();
+  return std::clamp<std::size_t>(most > open ? most - open : 0, 1, kMostOpenFiles);
 }
 
 bool is_there(const std::filesystem::path& path) {
@@ -67,7 +73,7 @@ void ShardSet::load(const std::vector<std::filesystem::path>& paths, Detail deta
   files_.resize(paths.size());
   open_.clear();
   views_known_ = false;
-  const std::size_t most_open = open_files_of_one(kMostOpenFiles);
+  const std::size_t most_open = room_for_open_files();
   parallel_for(paths.size(), [&](std::size_t i) {
     files_[i] = std::make_unique<ShardFile>(paths[i], detail);
     if (i >= most_open) files_[i]->close();
@@ -210,7 +216,10 @@ std::shared_ptr<const OpenShard> ShardSet::keep_open(std::size_t file,
   if (known != open_.end()) {
     std::rotate(known, known + 1, open_.end());
   } else if (fresh) {
-    if (open_.size() >= open_files_of_one(kMostOpenFiles)) open_.erase(open_.begin());
+    // `fresh` is open already, and counted. Each set gives up files of its own alone.
+    while (!open_.empty() &&
+           (open_.size() >= kMostOpenFiles || OpenShard::count() > most_kept_open()))
+      open_.erase(open_.begin());
     open_.push_back({file, std::move(fresh)});
   } else {
     return nullptr;

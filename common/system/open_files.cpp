@@ -2,7 +2,7 @@
 
 #include <sys/resource.h>
 
-#include <algorithm>
+#include <limits>
 
 namespace coldframe {
 
@@ -13,10 +13,11 @@ void raise_limit_of_open_files() {
   ::setrlimit(RLIMIT_NOFILE, &limit);  // where it is refused the old one holds
 }
 
-std::size_t open_files_of_one(std::size_t wanted) {
+std::size_t most_kept_open() {
   rlimit limit = {};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
-  return std::clamp<std::size_t>(limit.rlim_cur / 4, 1, wanted);
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return std::numeric_limits<std::size_t>::max();
+  return limit.rlim_cur / 4;
 }
 
 }  // namespace coldframe

@@ -7,7 +7,7 @@ namespace coldframe {
 
 void raise_limit_of_open_files();  // to the most that the system lets this process have
 
-// How many of `wanted` files one reader may keep open: a quarter of the limit, at least one.
-std::size_t open_files_of_one(std::size_t wanted);
+// How many files all readers together may keep open for later: a quarter of the limit.
+std::size_t most_kept_open();
 
 }  // namespace coldframe

@@ -184,6 +184,18 @@ def test_a_cache_has_more_shards_than_a_process_may_have_files(tmp_path):
     assert done.stdout == subprocess.run(limited[4:], capture_output=True, text=True).stdout
 
 
+def test_several_caches_together_have_more_shards_than_a_process_may_have_files(tmp_path):
+    caches = [tmp_path / f"{number}.cache" for number in range(5)]
+    for number, cache in enumerate(caches):
+        driver("write", cache, 12 * number, 12 * number + 12)
+        assert len(list(cache.glob("shard-*.h5"))) > 6
+    limited = ["bash", "-c", 'ulimit -n 24; exec "$@"', "-", TOOL, "merge", tmp_path / "all.h5", *caches]
+    done = subprocess.run(limited, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    driver("write", tmp_path / "whole.cache", 0, 60)
+    assert tool("diff", tmp_path / "whole.cache", tmp_path / "all.h5").returncode == 0
+
+
 @pytest.mark.parametrize("name", ["x.h5", "x.cache"])
 def test_what_h5py_cut_off_is_repaired(tmp_path, name):
     """Mode r+ was h5py's default for long, and HDFView's is: opening and closing a file cuts its trailer off."""
