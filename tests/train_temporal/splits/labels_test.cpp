@@ -108,7 +108,7 @@ TEST(Labels, AreAskedAboutWhereAWordMayMeanThatThereIsNone) {
     EXPECT_EQ(classes.unlabeled, 1u);
     EXPECT_EQ(read(values, UnclearLabels::kAsk, {"a", "b", word}).unlabeled, 1u);
     EXPECT_THROW(read({"1.5", word, "2.5"}, UnclearLabels::kAsk), ConfigError);
-    EXPECT_EQ(read({"1.5", word, "2.5"}, UnclearLabels::kMissing).task, Task::kRegression);
+    EXPECT_EQ(read({"1.5", word, "2.5", "3.5"}, UnclearLabels::kMissing).task, Task::kRegression);
   }
 }
 

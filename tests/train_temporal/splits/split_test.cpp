@@ -269,9 +269,9 @@ TEST(PatientsOf, TakesThoseThatDifferInCaseOrSpacesAsOnePerson) {
   EXPECT_EQ(patients[0], "P100");
   EXPECT_EQ(std::set<std::string>(patients.begin(), patients.end()).size(), 22u);
   EXPECT_THAT(said, ElementsAre(AllOf(HasSubstr("taken as one person"),
-                                      HasSubstr("'p 100' as 'P100'"), HasSubstr("16 more"))));
+                                      HasSubstr("'p 100' as 'P100'"), HasSubstr("17 more"))));
   EXPECT_THAT(message_of([&] { patients_of(exams, labels, true, said); }),
-              HasSubstr("21 have several exams ('P100' has 2)"));
+              HasSubstr("22 have several exams ('Mu\u0308ller' has 2)"));
 }
 
 TEST(PatientsOf, AsksWhereIdsAreEqualAsNumbers) {
