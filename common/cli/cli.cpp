@@ -326,6 +326,7 @@ int run_main(int argc, char** argv,
   watch_for_end_of_memory();
   reserve_memory_for_the_end();
   make_output_printable();
+  leave_at_stop_signals_if_first();
   release_stop_signals();
   // A reader that leaves and a limit on file sizes are reported by write(), not by a death.
   ::signal(SIGPIPE, SIG_IGN);

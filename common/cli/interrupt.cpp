@@ -24,10 +24,12 @@ std::int64_t now() {
   return time.tv_sec;
 }
 
+constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
 sigset_t stop_signals() {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&set, signal_number);
+  for (const int signal_number : kStopSignals) ::sigaddset(&set, signal_number);
   return set;
 }
 
@@ -68,6 +70,18 @@ void install_stop_handlers() {
   struct sigaction hangup = {};
   ::sigaction(SIGHUP, nullptr, &hangup);
   if (hangup.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
+}
+
+void leave_at_stop_signals_if_first() {
+  if (::getpid() != 1) return;
+  struct sigaction action = {};
+  action.sa_handler = leave;
+  ::sigemptyset(&action.sa_mask);
+  for (const int signal_number : kStopSignals) {
+    struct sigaction known = {};
+    ::sigaction(signal_number, nullptr, &known);
+    if (known.sa_handler == SIG_DFL) ::sigaction(signal_number, &action, nullptr);
+  }
 }
 
 void hold_stop_signals() {

@@ -8,6 +8,10 @@ namespace coldframe {
 
 void install_stop_handlers();
 
+// Where no handlers stand and this is the first process of a container, in which a signal that is
+// not handled does nothing: Ctrl-C and the others end it at once. run_main() does so.
+void leave_at_stop_signals_if_first();
+
 // Between the two a stop signal waits: `coldframe` holds it until the program that it becomes has
 // its handlers. run_main() lets go.
 void hold_stop_signals();

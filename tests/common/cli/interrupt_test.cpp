@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <string>
+#include <vector>
 
+#include "common/cli/cli.h"
 #include "common/system/memory.h"
 
 namespace {
@@ -82,31 +85,62 @@ TEST(InterruptDeathTest, AHangupIsAStopRequestUnlessNohupHasItIgnored) {
   EXPECT_EXIT(hang_up(SIG_IGN, 2), ::testing::ExitedWithCode(8), "^$");
 }
 
-// The kernel keeps from such a process what a signal does by itself. `body` runs in it, and its
-// exit code is returned.
-int exit_code_as_first_process(void (*body)()) {
-  if (::unshare(CLONE_NEWPID) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return -1;
-  const pid_t first = ::fork();
-  if (first == 0) {
-    body();
-    ::_exit(0);
-  }
+bool become_parent_of_first_process() {
+  return ::unshare(CLONE_NEWPID) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0;
+}
+
+int exit_code_of(pid_t child) {
   int status = 0;
-  if (first < 0 || ::waitpid(first, &status, 0) != first) return -1;
+  if (child < 0 || ::waitpid(child, &status, 0) != child) return -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
 }
 
-TEST(InterruptDeathTest, TheSecondSignalEndsTheFirstProcessOfAContainerToo) {
-  const auto in_a_container = [] {
-    const int code = exit_code_as_first_process([] {
-      if (::getpid() != 1) ::_exit(1);
-      install_stop_handlers();
-      ::raise(SIGINT);
-      ::raise(SIGINT);
-    });
-    ::_exit(code == -1 ? 130 : code);  // this machine lets nobody make such a process
+// The kernel keeps from such a process what a signal does by itself.
+class InterruptFirstProcessDeathTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const pid_t probe = ::fork();
+    if (probe == 0) ::_exit(become_parent_of_first_process() ? 0 : 1);
+    if (exit_code_of(probe) != 0) GTEST_SKIP() << "this machine lets nobody make such a process";
+  }
+  // Runs `body` in it and ends with its exit code.
+  [[noreturn]] static void run(void (*body)()) {
+    if (!become_parent_of_first_process()) ::_exit(1);
+    const pid_t first = ::fork();
+    if (first == 0) {
+      if (::getpid() == 1) body();
+      ::_exit(0);
+    }
+    ::_exit(exit_code_of(first));
+  }
+};
+
+TEST_F(InterruptFirstProcessDeathTest, TheSecondSignalEndsIt) {
+  const auto body = [] {
+    install_stop_handlers();
+    ::raise(SIGINT);
+    ::raise(SIGINT);
   };
-  EXPECT_EXIT(in_a_container(), ::testing::ExitedWithCode(130), "");
+  EXPECT_EXIT(run(body), ::testing::ExitedWithCode(130), "");
+}
+
+TEST_F(InterruptFirstProcessDeathTest, TheFirstSignalEndsAProgramWithoutHandlers) {
+  const auto body = [] {
+    char name[] = "program";
+    char* words[] = {name, nullptr};
+    run_main(1, words, [](const std::vector<std::string>&) { return ::raise(SIGTERM); });
+  };
+  EXPECT_EXIT(run(body), ::testing::ExitedWithCode(143), "");
+}
+
+TEST_F(InterruptFirstProcessDeathTest, HandlersThatStandStay) {
+  const auto body = [] {
+    install_stop_handlers();
+    leave_at_stop_signals_if_first();
+    ::raise(SIGTERM);
+    ::_exit(stop_requested() ? 7 : 8);
+  };
+  EXPECT_EXIT(run(body), ::testing::ExitedWithCode(7), "");
 }
 
 TEST(InterruptDeathTest, AHeldSignalWaitsForTheHandlers) {
