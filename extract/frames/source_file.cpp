@@ -62,7 +62,6 @@ std::shared_ptr<const ByteSource> SourceFile::hold() const {
 
 std::string SourceFile::content(std::uint64_t limit) const {
   const auto bytes = open();
-  if (bytes->size() > limit && digest_ != nullptr) digest_->leave_out(path_);
   if (bytes->size() > limit)
     throw DataError(concat("it has ", human_bytes(bytes->size()), "; at most ", human_bytes(limit),
                            " were expected"));

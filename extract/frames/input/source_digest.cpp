@@ -1,5 +1,8 @@
 #include "extract/frames/input/source_digest.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "common/cli/error.h"
@@ -11,6 +14,7 @@ namespace coldframe::frames {
 namespace {
 
 constexpr std::uint64_t kDigestBlockBytes = 1 << 20;
+constexpr std::uint64_t kLongHole = std::uint64_t{1} << 30;   // bytes
 constexpr std::uint64_t kUnreadableSize = ~std::uint64_t{0};  // which no file has
 
 std::vector<std::filesystem::path> distinct_files(const ExamSpec& exam) {
@@ -22,9 +26,8 @@ std::vector<std::filesystem::path> distinct_files(const ExamSpec& exam) {
   return files;
 }
 
-// The size before each file's content keeps "ab", "c" and "a", "bc" apart.
-void add_size(std::uint64_t size, Xxh3Stream& digest) {
-  digest.update(std::as_bytes(std::span(&size, 1)));
+void add_number(std::uint64_t number, Xxh3Stream& digest) {
+  digest.update(std::as_bytes(std::span(&number, 1)));
 }
 
 }  // namespace
@@ -36,8 +39,22 @@ std::string source_stamp(const ExamSpec& exam) {
 SourceDigest::SourceDigest(const ExamSpec& exam, std::set<std::filesystem::path> lacking, Lack lack)
     : files_(with_voxel_files(distinct_files(exam))), lacking_(std::move(lacking)), lack_(lack) {}
 
-void SourceDigest::leave_out(const std::filesystem::path& path) {
-  lacking_.insert(path);
+// Where a file system does not tell of holes the file has none.
+std::vector<SourceDigest::Hole> SourceDigest::long_holes(const std::filesystem::path& path,
+                                                         std::uint64_t size) {
+  std::vector<Hole> holes;
+  const int file = size < kLongHole ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  for (std::uint64_t at = 0; file >= 0 && at < size;) {
+    const off_t begin = ::lseek(file, static_cast<off_t>(at), SEEK_HOLE);
+    if (begin < 0) break;
+    const off_t data = ::lseek(file, begin, SEEK_DATA);  // negative: the hole goes to the end
+    const Hole hole{static_cast<std::uint64_t>(begin),
+                    data < 0 ? size : static_cast<std::uint64_t>(data)};
+    if (hole.end >= hole.begin + kLongHole) holes.push_back(hole);
+    at = hole.end;
+  }
+  if (file >= 0) ::close(file);
+  return holes;
 }
 
 void SourceDigest::turn_to(const std::filesystem::path& path) {
@@ -53,7 +70,8 @@ void SourceDigest::begin(const ByteSource& file) {
   begun_ = true;
   before_ = digest_;
   size_ = file.size();
-  add_size(size_, digest_);
+  holes_ = long_holes(files_[at_], size_);
+  add_number(size_, digest_);  // keeps "ab", "c" and "a", "bc" apart
 }
 
 void SourceDigest::add(std::span<const std::byte> bytes) {
@@ -61,7 +79,7 @@ void SourceDigest::add(std::span<const std::byte> bytes) {
   done_ += bytes.size();
 }
 
-// After a stop request nobody asks for the digest.
+// May end early after a stop request.
 void SourceDigest::read_until(const ByteSource& file, std::uint64_t end) {
   std::vector<std::byte> block(std::min(end - done_, kDigestBlockBytes));
   while (done_ < end && !stop_requested()) {
@@ -81,6 +99,7 @@ void SourceDigest::follow(const std::filesystem::path& path, const ByteSource& f
   // than `bytes` waits for complete(): readers look at places far apart.
   if (offset > done_ && offset - done_ > bytes.size()) return;
   begin(file);
+  if (!holes_.empty()) return;  // read_whole() passes over them
   try {
     read_until(file, std::max(offset, done_));
   } catch (const DataError&) {
@@ -90,19 +109,34 @@ void SourceDigest::follow(const std::filesystem::path& path, const ByteSource& f
   if (done_ == size_) next();
 }
 
+void SourceDigest::read_whole(const ByteSource& file) {
+  const auto read_on = [&](std::uint64_t end) {
+    read_until(file, end);
+    if (done_ < end && stop_requested())
+      throw Interrupted(concat("stopped while '", files_[at_].string(), "' was read"));
+  };
+  for (const Hole& hole : holes_) {
+    read_on(hole.begin);
+    add_number(hole.begin, digest_);
+    add_number(hole.end - hole.begin, digest_);
+    done_ = hole.end;
+  }
+  read_on(size_);
+}
+
 void SourceDigest::complete() {
   if (lacking_.contains(files_[at_])) {
     if (begun_) digest_ = before_;
-    add_size(lack_ == Lack::kEmpty ? 0 : kUnreadableSize, digest_);
+    add_number(lack_ == Lack::kEmpty ? 0 : kUnreadableSize, digest_);
     return next();
   }
   try {
     const InputFile file(files_[at_]);
     begin(file);
-    read_until(file, size_);
+    read_whole(file);
   } catch (const DataError& error) {
     if (begun_) digest_ = before_;  // a file counts whole, or as one that cannot be read
-    add_size(kUnreadableSize, digest_);
+    add_number(kUnreadableSize, digest_);
     faults_.emplace(files_[at_], error.what());
   }
   next();

@@ -23,27 +23,32 @@ std::string source_stamp(const ExamSpec& exam);
 enum class Lack { kEmpty, kUnreadable };
 
 // The XXH3-128 over the content of an exam's files. It follows whoever reads them in the exam's
-// order: only what they leave out is read for it.
+// order: only what they leave out is read for it. Of a hole of 1 GiB or more, which no whole file
+// of images has, place and length count instead of its zeros: a broken file may have 1 TB of them.
 class SourceDigest {
  public:
   explicit SourceDigest(const ExamSpec& exam) : SourceDigest(exam, {}, Lack::kUnreadable) {}
   // The digest from when the files of `lacking` were empty, or could not be read.
   SourceDigest(const ExamSpec& exam, std::set<std::filesystem::path> lacking, Lack lack);
 
-  // A file that is too large to be read: it counts as one that cannot be.
-  void leave_out(const std::filesystem::path& path);
   // The next file to be read; those before it are completed.
   void turn_to(const std::filesystem::path& path);
   // `bytes` were read from `offset` of the file. DataError where it is not as long as before.
   void follow(const std::filesystem::path& path, const ByteSource& file, std::uint64_t offset,
               std::span<const std::byte> bytes);
-  // Completes all. DataError where one of `were_read` can no longer be read.
+  // Completes all. DataError where one of `were_read` can no longer be read; Interrupted, as
+  // turn_to(), where a stop request leaves a file unread.
   std::string finish(const std::set<std::filesystem::path>& were_read = {});
 
  private:
+  struct Hole {
+    std::uint64_t begin, end;
+  };
+  static std::vector<Hole> long_holes(const std::filesystem::path& path, std::uint64_t size);
   void begin(const ByteSource& file);
   void add(std::span<const std::byte> bytes);
   void read_until(const ByteSource& file, std::uint64_t end);
+  void read_whole(const ByteSource& file);
   void complete();
   void next() { ++at_, begun_ = false, size_ = done_ = 0; }
 
@@ -53,6 +58,7 @@ class SourceDigest {
   std::size_t at_ = 0;                                   // the file at hand
   bool begun_ = false;                                   // its size is in the digest, and so are
   std::uint64_t size_ = 0, done_ = 0;                    // so many of its bytes
+  std::vector<Hole> holes_;                              // in it
   std::map<std::filesystem::path, std::string> faults_;  // of files that cannot be read
   Xxh3Stream digest_, before_;                           // `before_`: without the file at hand
 };

@@ -110,6 +110,8 @@ bool DecodeStage::decode_exam(std::size_t task) {
   } catch (const std::bad_alloc&) {
     memory_recovered();
     result.failure = failure_of(task, "there is not enough memory to decode it");
+  } catch (const Interrupted&) {
+    stopped = true;
   }
   // What fails after a stop request may have failed by it.
   stopped = stopped || (stop_requested() && (result.failure || !result.lost.empty()));
