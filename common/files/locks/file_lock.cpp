@@ -63,6 +63,12 @@ bool is_without_locks(int error) {
   return error == ENOLCK || error == ENOSYS || error == EOPNOTSUPP;
 }
 
+std::string advice_on_theirs(uid_t user) {
+  return concat("; a process of user ", name_of(user),
+                " is writing there, or was killed: wait for it, or have that user remove the "
+                "file when none is");
+}
+
 [[noreturn]] void refuse_to_open(const std::filesystem::path& path, int error) {
   struct stat status {};
   const bool is_there = ::lstat(path.c_str(), &status) == 0;
@@ -70,9 +76,7 @@ bool is_without_locks(int error) {
   if (is_there && S_ISLNK(status.st_mode))
     advice = "; it is a symbolic link where a lock should be: remove it";
   else if (is_there && error == EACCES)
-    advice = concat("; a process of user ", name_of(status.st_uid),
-                    " is writing there, or was killed: wait for it, or have that user remove the "
-                    "file when none is");
+    advice = advice_on_theirs(status.st_uid);
   else if (error == EACCES || error == EPERM || error == EROFS)
     advice = "; choose a folder that you may write to";
   else if (error == EMFILE || error == ENFILE)
@@ -103,6 +107,20 @@ int open_lock(const std::filesystem::path& path) {
 
 bool may_write(int descriptor) {
   return (::fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDWR;
+}
+
+// On NFS a lock that is held alone needs a file that may be written to (flock(2), EBADF).
+[[noreturn]] void refuse_to_lock(const std::filesystem::path& path, int descriptor, int error,
+                                 const std::string& without_locks) {
+  struct stat status {};
+  const bool is_theirs =
+      error == EBADF && !may_write(descriptor) && ::fstat(descriptor, &status) == 0;
+  ::close(descriptor);
+  throw SystemError(concat(path.string(), ": cannot be locked: ",
+                           is_theirs ? "it may not be written to" : std::strerror(error),
+                           is_theirs                 ? advice_on_theirs(status.st_uid)
+                           : is_without_locks(error) ? without_locks
+                                                     : ""));
 }
 
 // Whatever the umask: another user has to read it to see that it is held.
@@ -160,12 +178,11 @@ FileLock::FileLock(std::filesystem::path path, const LockOptions& options)
     // What another user left is removed where that is allowed, and made anew.
     const bool is_theirs = is_held && !shared_ && !may_write(descriptor_);
     if (is_held && !(is_theirs && ::unlink(path_.c_str()) == 0)) break;
+    if (error != 0 && error != EWOULDBLOCK)
+      refuse_to_lock(path_, descriptor_, error, options.advice);
     const std::string holder = holder_of(descriptor_);
     ::close(descriptor_);
     if (error == EWOULDBLOCK) options.refuse(holder);
-    if (error != 0)
-      throw SystemError(concat(path_.string(), ": cannot be locked: ", std::strerror(error),
-                               is_without_locks(error) ? options.advice : ""));
   }
   if (may_write(descriptor_)) say_holder(descriptor_);
 }

@@ -6,13 +6,27 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <functional>
 
 #include "common/cli/error.h"
 #include "tests/support/temporary_folder.h"
+
+namespace {
+bool is_nfs = false;
+}
+
+extern "C" int flock(int file, int operation) noexcept {
+  if (is_nfs && (operation & LOCK_EX) != 0 && (::fcntl(file, F_GETFL) & O_ACCMODE) == O_RDONLY) {
+    errno = EBADF;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_flock, file, operation));
+}
 
 namespace coldframe {
 namespace {
@@ -121,6 +135,15 @@ TEST_F(LockOfTwoUsers, OneThatMayNotBeReadIsExplained) {
   EXPECT_THAT(as_another_user([&] { FileLock(path_, refusing()); }),
               AllOf(HasSubstr("Permission denied"), HasSubstr("a process of user root"),
                     HasSubstr("have that user remove the file")));
+}
+
+TEST_F(LockOfTwoUsers, OnNfsOneThatMayNotBeWrittenToIsExplained) {
+  folder_.write("lock", "process 7 on host");
+  is_nfs = true;
+  EXPECT_THAT(as_another_user([&] { FileLock(path_, refusing()); }),
+              AllOf(HasSubstr("may not be written to"), HasSubstr("a process of user root"),
+                    HasSubstr("have that user remove the file")));
+  is_nfs = false;
 }
 
 TEST_F(FileLockTest, AFileIsKnownForALockByItsText) {
