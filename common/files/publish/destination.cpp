@@ -13,6 +13,7 @@
 #include "common/cli/interrupt.h"
 #include "common/cli/output.h"
 #include "common/files/publish/file_calls.h"
+#include "common/files/publish/publish.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -68,6 +69,10 @@ fs::path link_target(fs::path path) {
     path = target.is_absolute() ? target : path.parent_path() / target;
   }
   return path;
+}
+
+fs::path folder_target(const fs::path& typed) {
+  return link_target(without_trailing_slash(fs::absolute(typed)));
 }
 
 bool is_stream(const fs::path& path) {

@@ -13,6 +13,9 @@ namespace coldframe {
 // descriptor's name (/dev/stdout, /proc/self/fd/7) stays. SystemError where they lead nowhere.
 std::filesystem::path link_target(std::filesystem::path path);
 
+// The same of a folder as it was typed, also with a slash behind it: its absolute path.
+std::filesystem::path folder_target(const std::filesystem::path& typed);
+
 // True for what takes text as it comes and is never replaced: a character device (/dev/null), a
 // FIFO, a descriptor's name.
 bool is_stream(const std::filesystem::path& path);

@@ -79,6 +79,14 @@ void refuse(std::string_view verb, const fs::path& path, int error) {
   throw SystemError(message_of(verb, path, error));
 }
 
+OpenFile::OpenFile(const fs::path& path) : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (descriptor_ < 0) refuse("read", path, errno);
+}
+
+OpenFile::~OpenFile() {
+  ::close(descriptor_);
+}
+
 fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }

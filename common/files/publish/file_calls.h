@@ -40,6 +40,19 @@ auto attempt(int fault, const Call& call) -> decltype(call()) {
 // A SystemError that says what the error asks for; a PassingError where it may pass.
 [[noreturn]] void refuse(std::string_view verb, const std::filesystem::path& path, int error);
 
+// Open for reading while it lives. refuse()s.
+class OpenFile {
+ public:
+  explicit OpenFile(const std::filesystem::path& path);
+  ~OpenFile();
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
 // Makes the entry of `path` in its folder (a rename, a removal) survive a power cut. Tried again by

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <vector>
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/fingerprint.h"
+#include "common/files/locks/file_lock.h"
 #include "common/files/publish/destination.h"
 #include "common/files/publish/file_calls.h"
 #include "common/files/retry_policy.h"
@@ -86,21 +86,6 @@ bool rename_folder_if_new(const fs::path& from, const fs::path& to) {
   return true;
 }
 
-class OpenFile {
- public:
-  explicit OpenFile(const fs::path& path)
-      : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (descriptor_ < 0) refuse("read", path, errno);
-  }
-  ~OpenFile() { ::close(descriptor_); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
 enum class Exchange { kDone, kNothingThere, kLacking };
 
 // EXDEV: a folder in a lower layer of an overlay.
@@ -116,12 +101,38 @@ Exchange exchange(const fs::path& one, const fs::path& other) {
   refuse("replace", other, errno);
 }
 
+// Throws nothing: what made it necessary is to be told.
+void undo_exchange(const fs::path& old, const fs::path& out) {
+  try {
+    exchange(old, out);
+  } catch (const std::exception& error) {
+    log_warning(concat("what had the name '", out.string(), "' lies in '", old.string(),
+                       "' and did not get it back: ", error.what()));
+  }
+}
+
 fs::path aside_of(const fs::path& out) {
   return out.string() + ".coldframe-replaced";
 }
 
 fs::path copy_of(const fs::path& aside) {
   return aside.string() + ".partial";
+}
+
+// Held from before anything moves aside until all is done. A killed process leaves its file, by
+// which put_back() knows that what lies beside is a replacement's.
+fs::path lock_of(const fs::path& out) {
+  return aside_of(out).string() + ".lock";
+}
+
+FileLock lock_replacement(const fs::path& out) {
+  LockOptions options;
+  options.required = false;
+  options.refuse = [&](const std::string& holder) {
+    throw SystemError(concat("another process is replacing '", out.string(), "' (", holder,
+                             "); wait for it, or choose another name"));
+  };
+  return FileLock(lock_of(out), options);
 }
 
 void remove_tree(const fs::path& path) {
@@ -160,14 +171,27 @@ void move_aside(const fs::path& out, const fs::path& aside, const RequireOwn& re
   if (!rename_if_new(out, aside)) refuse_taken(aside);
 }
 
+// Gives the old one its name again. Throws nothing: what made it necessary is to be told.
+void undo(const fs::path& out, const fs::path& aside) {
+  std::string reason = "another one appeared there";
+  try {
+    if (rename_if_new(aside, out)) return;
+  } catch (const std::exception& error) {
+    reason = error.what();
+  }
+  log_warning(concat("what was to be replaced lies in '", aside.string(), "' and did not get its ",
+                     "name '", out.string(), "' back: ", reason));
+}
+
 void replace_by_steps(const fs::path& made, const fs::path& out, const RequireOwn& require_own) {
   const fs::path aside = aside_of(out);
+  const FileLock lock = lock_replacement(out);
   move_aside(out, aside, require_own);
   try {
     require_own(aside);
     if (!rename_if_new(made, out)) refuse_taken(out);
   } catch (...) {
-    rename_if_new(aside, out);
+    undo(out, aside);
     throw;
   }
   if (!rename_if_new(aside, made)) refuse_taken(made);
@@ -187,12 +211,6 @@ bool is_rest_of(const fs::path& folder, const fs::path& whole) {
       return false;
   }
   return true;
-}
-
-void sync_file(const fs::path& path) {
-  const OpenFile file(path);
-  if (attempt(injected_fault("fsync", path), [&] { return ::fsync(file.descriptor()); }) < 0)
-    refuse("write", path, errno);
 }
 
 }  // namespace
@@ -236,35 +254,32 @@ bool rename_file_if_new(const fs::path& from, int descriptor, const fs::path& to
 bool rename_if_new(const fs::path& from, const fs::path& to) {
   const bool renamed = fs::is_directory(status_of(from))
                            ? rename_folder_if_new(from, to)
-                           : rename_file_if_new(from, OpenFile(from).descriptor(), to);
+                           : rename_file_if_new(from, file_calls::OpenFile(from).descriptor(), to);
   if (renamed) file_calls::sync_folder(to);
   return renamed;
 }
 
-// All are sent to the disk before the first is waited for: then one commit of a journal holds them.
-void sync_tree(const fs::path& path) {
-  if (!fs::is_directory(path)) return sync_file(path);
-  std::vector<fs::path> files, folders = {path};
-  for (const auto& entry : fs::recursive_directory_iterator(path)) {
-    if (entry.is_symlink()) continue;
-    (entry.is_directory() ? folders : files).push_back(entry.path());
-  }
-  for (const fs::path& file : files)
-    ::sync_file_range(OpenFile(file).descriptor(), 0, 0, SYNC_FILE_RANGE_WRITE);
-  for (const fs::path& file : files) sync_file(file);
-  for (const fs::path& folder : folders) file_calls::sync_folder(folder / ".");
-}
-
-void put_back(const fs::path& out) {
-  const fs::path aside = aside_of(out);
+void put_back(const fs::path& named) {
+  const fs::path out = folder_target(named);
+  const fs::path aside = aside_of(out), copy = copy_of(aside);
   std::error_code ignored;
-  if (fs::exists(status_of(copy_of(aside), ignored))) remove_tree(copy_of(aside));
-  if (!fs::is_directory(status_of(aside, ignored))) return;
-  const bool is_there = fs::exists(status_of(out, ignored));
-  if (is_there && !(fs::is_directory(out) && is_rest_of(out, aside))) return;
-  if (is_there) remove_tree(out);
-  if (rename_if_new(aside, out))
-    log_info(concat("'", out.string(), "' is back: a process was killed while it replaced it"));
+  const auto exists = [&](const fs::path& path) { return fs::exists(status_of(path, ignored)); };
+  if (!is_lock_file(lock_of(out)) || (!exists(aside) && !exists(copy))) return;
+  struct AtWork {};
+  LockOptions options;
+  options.required = false;
+  options.refuse = [](const std::string&) { throw AtWork(); };
+  try {
+    const FileLock lock(lock_of(out), options);
+    if (exists(copy)) remove_tree(copy);
+    if (!fs::is_directory(status_of(aside, ignored))) return;
+    if (exists(out) && !(fs::is_directory(out) && is_rest_of(out, aside))) return;
+    if (exists(out)) remove_tree(out);
+    if (rename_if_new(aside, out))
+      log_info(concat("'", out.string(), "' is back: a process was killed while it replaced it"));
+  } catch (const AtWork&) {
+    // It finishes what it began.
+  }
 }
 
 void publish(const fs::path& made, const fs::path& out, Existing existing,
@@ -273,14 +288,14 @@ void publish(const fs::path& made, const fs::path& out, Existing existing,
   while (!rename_if_new(made, out)) {
     if (existing == Existing::kKeep) refuse_taken(out);
     require_own(out);
-    keep_owner_and_mode(out, OpenFile(made).descriptor());
+    keep_owner_and_mode(out, file_calls::OpenFile(made).descriptor());
     const Exchange result = exchange(made, out);
     if (result == Exchange::kNothingThere) continue;
     if (result == Exchange::kLacking) return replace_by_steps(made, out, require_own);
     try {
       require_own(made);  // another thing may have come between
     } catch (...) {
-      exchange(made, out);
+      undo_exchange(made, out);
       throw;
     }
     return;

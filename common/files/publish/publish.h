@@ -31,16 +31,19 @@ using RequireOwn = std::function<void(const std::filesystem::path&)>;
 // file system. What has that name is kept (SystemError), or changes places with `made`, whose
 // caller removes it; what `require_own` throws at stays where it is. The one or the other is whole
 // under the name at every moment, but on file systems that cannot exchange names (NFS; a folder in
-// a lower layer of an overlay): there the old one waits beside it as `out`.coldframe-replaced, and
-// put_back() finds it when the process was killed.
+// a lower layer of an overlay): there the old one waits beside it as `out`.coldframe-replaced,
+// under the lock `out`.coldframe-replaced.lock, and put_back() finds it when the process was
+// killed.
 void publish(const std::filesystem::path& made, const std::filesystem::path& out, Existing existing,
              const RequireOwn& require_own);
 
 // Gives a folder its name back that a killed process was about to replace, where publish() could
-// not exchange names. Call it before looking at what is there.
-void put_back(const std::filesystem::path& out);
+// not exchange names. Call it before looking at what is there. `named`: also with a slash behind
+// it, or by a link. Nothing happens while a process is at work there, or where none was.
+void put_back(const std::filesystem::path& named);
 
-// Makes all that is in a folder, or a file, survive a power cut, whoever wrote it.
+// Makes all that is in a folder, or a file, survive a power cut, whoever wrote it. What others
+// remove meanwhile is passed over.
 void sync_tree(const std::filesystem::path& path);
 
 }  // namespace coldframe

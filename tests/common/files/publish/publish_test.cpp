@@ -10,6 +10,8 @@
 #include <array>
 #include <vector>
 
+#include "common/cli/error.h"
+#include "common/files/locks/file_lock.h"
 #include "common/files/publish/file_calls.h"
 #include "tests/support/temporary_folder.h"
 
@@ -20,9 +22,11 @@ namespace fs = std::filesystem;
 using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::Eq;
+using ::testing::HasSubstr;
 using testing::TemporaryFolder;
 
 constexpr const char* kAside = "out.coldframe-replaced";
+constexpr const char* kLock = "out.coldframe-replaced.lock";
 
 // kOverlay: a folder in a lower layer can neither be exchanged nor be renamed.
 enum class FileSystem { kLocal, kWithoutFlags, kOverlay };
@@ -111,8 +115,80 @@ TEST_P(Replacing, ARestOfTheOldOneIsNotTakenForIt) {
   fs::copy(folder_ / "out", folder_ / kAside, fs::copy_options::recursive);
   fs::remove(folder_ / "out/b");
   put_back(folder_ / "out");
+  EXPECT_TRUE(fs::exists(folder_ / kAside)) << "no process was killed there";
+  folder_.write(kLock, "process 7 on host");
+  put_back(folder_ / "out");
   EXPECT_EQ(content("out"), "old");
-  EXPECT_FALSE(fs::exists(folder_ / kAside));
+  EXPECT_EQ(folder_.names().size(), 2u);
+}
+
+TEST_P(Replacing, TheOldOneIsFoundByWhateverName) {
+  fs::create_directory_symlink("out", folder_ / "link");
+  for (const char* name : {"out", "out/", "link", "link/", "./out"}) {
+    SCOPED_TRACE(name);
+    make();
+    fs::rename(folder_ / "out", folder_ / kAside);
+    folder_.write(kLock, "process 7 on host");
+    put_back(folder_ / name);
+    EXPECT_EQ(content("out"), "old");
+    EXPECT_FALSE(fs::exists(folder_ / kAside));
+  }
+}
+
+TEST_P(Replacing, NobodyMeddlesWithOneAtWork) {
+  if (GetParam() == FileSystem::kLocal) return;  // one step
+  make();
+  bool met = false;
+  set_file_fault_hook([&](std::string_view call, const fs::path& path) {
+    if (fs::exists(folder_ / kAside) && !fs::exists(folder_ / "out") && !met) {
+      met = true;
+      put_back(folder_ / "out");
+      EXPECT_FALSE(fs::exists(folder_ / "out"));
+      EXPECT_TRUE(fs::exists(folder_ / kAside));
+    }
+    return fault(call, path);
+  });
+  replace();
+  EXPECT_TRUE(met);
+  EXPECT_EQ(content("out"), "new");
+  set_file_fault_hook([this](auto call, const fs::path& path) { return fault(call, path); });
+  fs::remove_all(folder_ / "scratch/made");
+  make();
+  const FileLock held(folder_ / kLock, {});
+  EXPECT_THAT(testing::message_of<SystemError>([this] { replace(); }),
+              HasSubstr("another process is replacing"));
+  EXPECT_EQ(content("out"), "old");
+}
+
+TEST_P(Replacing, TheTrueErrorIsTold) {
+  make();
+  bool undoes = false;
+  set_file_fault_hook([&](std::string_view call, const fs::path& path) {
+    const bool renames = call == "rename" || call == "exchange" || call == "reserve";
+    return undoes && renames ? EACCES : fault(call, path);
+  });
+  int looks = 0;
+  const auto refuse = [&](const fs::path&) {
+    if (++looks < 2) return;
+    undoes = true;
+    throw ConfigError("a thesis");
+  };
+  EXPECT_EQ(testing::message_of<ConfigError>([&] {
+              publish(folder_ / "scratch/made", folder_ / "out", Existing::kReplace, refuse);
+            }),
+            "a thesis");
+}
+
+TEST_P(Replacing, WhatVanishesNeedsNoSyncing) {
+  make();
+  set_file_fault_hook([&](std::string_view call, const fs::path& path) {
+    if (call == "fsync")
+      for (const char* name : {"a", "b", "in"})
+        if (path.filename() != name) fs::remove_all(folder_ / "out" / name);
+    return 0;
+  });
+  EXPECT_NO_THROW(sync_tree(folder_ / "out"));
+  EXPECT_THROW(sync_tree(folder_ / "none"), SystemError);
 }
 
 std::string name_of_file_system(const ::testing::TestParamInfo<FileSystem>& each) {
