@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <fstream>
 #include <utility>
 
@@ -61,6 +62,24 @@ fs::path temporary_name(const fs::path& path) {
                                   counter++, kTemporarySuffix);
 }
 
+// A file without a name in the temporary folder, for what goes to a stream in the end. `path`: the
+// name that it had, for messages.
+int open_nameless(fs::path& path) {
+  std::error_code error;
+  const fs::path folder = fs::temp_directory_path(error);
+  std::string name = (folder / "coldframe-XXXXXX").string();
+  const int descriptor = error ? -1 : ::mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor < 0) {
+    const char* const named = std::getenv("TMPDIR");
+    throw SystemError(concat("cannot make a temporary file in '", named ? named : "/tmp",
+                             "': ", error ? error.message() : std::strerror(errno),
+                             "; name a folder that you may write to in TMPDIR"));
+  }
+  ::unlink(name.c_str());
+  path = name;
+  return descriptor;
+}
+
 // True for "PREFIX", "PID-COUNTER.tmp" of a process of this host that is gone.
 bool is_stale(std::string_view name, const std::string& prefix) {
   if (!name.starts_with(prefix) || !name.ends_with(kTemporarySuffix)) return false;
@@ -84,8 +103,8 @@ AtomicFile::AtomicFile(fs::path path, mode_t mode) : path_(link_target(std::move
   if (const std::string kind = unwritable_kind(path_); !kind.empty())
     throw SystemError(concat("cannot write '", path_.string(), "': it is ", kind));
   if (is_stream(path_)) {
-    descriptor_ = ::memfd_create("coldframe", MFD_CLOEXEC);
-    if (descriptor_ < 0) refuse("write", path_, errno);
+    is_stream_ = true;
+    descriptor_ = open_nameless(temporary_);
     return;
   }
   // The counter makes names unique in this process; a leftover of an earlier process that had the
@@ -106,7 +125,7 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::abandon() noexcept {
   if (descriptor_ < 0) return;
   ::close(std::exchange(descriptor_, -1));
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (!is_stream_) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::append(std::span<const std::byte> bytes) {
@@ -124,7 +143,7 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
     const ssize_t count = attempt(fault, [&] {
       return ::pwrite(descriptor_, bytes.data(), size, static_cast<off_t>(offset));
     });
-    if (count <= 0) refuse("write", path_, count < 0 ? errno : EIO);
+    if (count <= 0) refuse("write", place(), count < 0 ? errno : EIO);
     offset += static_cast<std::uint64_t>(count);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
     size_ = std::max(size_, offset);
@@ -136,7 +155,7 @@ void AtomicFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) const
     const ssize_t count = attempt(injected_fault("read", temporary_), [&] {
       return ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     });
-    if (count < 0) refuse("read back", path_, errno);
+    if (count < 0) refuse("read back", place(), errno);
     if (count == 0) break;
     offset += static_cast<std::uint64_t>(count);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
@@ -147,7 +166,7 @@ void AtomicFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) const
 void AtomicFile::truncate(std::uint64_t size) {
   const int result = attempt(injected_fault("truncate", temporary_),
                              [&] { return ::ftruncate(descriptor_, static_cast<off_t>(size)); });
-  if (result < 0) refuse("write", path_, errno);
+  if (result < 0) refuse("write", place(), errno);
   size_ = size;
 }
 
@@ -156,11 +175,11 @@ void AtomicFile::sync() {
     return;
   const int error = errno;
   abandon();
-  refuse("write", path_, error);
+  refuse("write", place(), error);
 }
 
 bool AtomicFile::fill_stream() {
-  if (!temporary_.empty()) return false;
+  if (!is_stream_) return false;
   copy_to_stream(descriptor_, size_, path_);
   abandon();
   return true;

@@ -50,7 +50,11 @@ class AtomicFile {
   bool publish_new();  // false: another file has the name
   bool fill_stream();  // false: it is a file
 
-  std::filesystem::path path_, temporary_;  // no temporary one: a stream
+  // That of messages. Bytes for a stream lie elsewhere, and another disk may be full.
+  const std::filesystem::path& place() const { return is_stream_ ? temporary_ : path_; }
+
+  std::filesystem::path path_, temporary_;
+  bool is_stream_ = false;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
 };

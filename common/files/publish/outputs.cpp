@@ -72,7 +72,7 @@ void check_folder(const NamedOutput& output) {
 constexpr std::size_t kAddedToNames = 48;
 
 void check_name(const NamedOutput& output) {
-  const fs::path target = link_target(without_trailing_slash(fs::absolute(output.path)));
+  const fs::path target = folder_target(output.path);
   const long most = ::pathconf(target.parent_path().c_str(), _PC_NAME_MAX);
   const std::size_t longest =
       (most > 0 ? static_cast<std::size_t>(most) : NAME_MAX) - kAddedToNames;
@@ -87,7 +87,8 @@ void check_name(const NamedOutput& output) {
 
 // True for a stream, which is written to without being replaced.
 bool takes_text(const NamedOutput& output) {
-  const bool stream = is_stream(output.path), is_file = !output.may_stand && !output.is_folder;
+  const bool stream = is_stream(link_target(output.path));  // /dev/stdout is a link
+  const bool is_file = !output.may_stand && !output.is_folder;
   if (stream && is_file) return true;
   const std::string kind = stream ? "a device or a pipe" : unwritable_kind(output.path);
   if (kind.empty()) return false;
@@ -98,7 +99,7 @@ bool takes_text(const NamedOutput& output) {
 // What would be lost, or would fail, when it is replaced.
 void check_replaceable(const NamedOutput& output, bool may_stand) {
   struct stat status = {}, above = {};
-  const fs::path target = link_target(without_trailing_slash(fs::absolute(output.path)));
+  const fs::path target = folder_target(output.path);
   if (::stat(target.c_str(), &status) != 0) return;
   if (!may_stand && S_ISREG(status.st_mode) && status.st_nlink > 1)
     throw ConfigError(concat(shown(output), " has ", status.st_nlink, " names (hard links), and ",

@@ -8,8 +8,11 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <iostream>
 #include <thread>
 
 #include "common/cli/error.h"
@@ -22,6 +25,7 @@ namespace coldframe {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::message_of;
@@ -121,6 +125,57 @@ TEST_F(Destination, ADescriptorsNameGoesOnWhereTheFileIs) {
   ASSERT_EQ(::write(file, "after", 5), 5);
   ::close(file);
   EXPECT_EQ(folder_.read("log"), "before between after");
+}
+
+// As a shell's "> log" makes it. What comes of the check and the text is in the child's exit code.
+TEST_F(Destination, StandardOutputGoesOnWhereItsFileIs) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int log = ::open(folder_.write("log", "").c_str(), O_WRONLY);
+    ::dup2(log, STDOUT_FILENO);
+    try {
+      check_outputs({{"--out", "/dev/stdout"}}, {}, Overwrite::kNotSaid);
+      bool done = ::write(log, "before ", 7) == 7;
+      write_file_atomically("/dev/stdout", "between ", Existing::kKeep);
+      done = ::write(log, "after", 5) == 5 && done;
+      ::_exit(done ? 0 : 1);
+    } catch (const std::exception& error) {
+      std::cerr << error.what() << "\n";
+      ::_exit(2);
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(folder_.read("log"), "before between after");
+}
+
+// What goes to a stream waits on a disk, not in memory, and is gone with the process.
+TEST_F(Destination, BytesForAStreamLieInTheTemporaryFolderWithoutAName) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  fs::create_directory(folder_ / "tmp");
+  const char* const before = std::getenv("TMPDIR");
+  const std::string old = before ? before : "";
+  ::setenv("TMPDIR", (folder_ / "tmp").c_str(), 1);
+  {
+    AtomicFile file(folder_ / "pipe");
+    EXPECT_TRUE(fs::is_empty(folder_ / "tmp"));
+    std::error_code error;
+    bool found = false;
+    const std::string place = folder_ / "tmp/";
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd"))
+      found |= fs::read_symlink(entry, error).string().starts_with(place);
+    EXPECT_TRUE(found);
+    set_file_fault_hook(
+        [](std::string_view call, const fs::path&) { return call == "write" ? ENOSPC : 0; });
+    EXPECT_THAT(message_of<SystemError>([&] { file.append("text"); }),
+                AllOf(HasSubstr("/tmp/"), HasSubstr("free some space")));
+    set_file_fault_hook({});
+  }
+  ::setenv("TMPDIR", (folder_ / "none").c_str(), 1);
+  EXPECT_THAT(message_of<SystemError>([&] { AtomicFile file(folder_ / "pipe"); }),
+              AllOf(HasSubstr("none"), HasSubstr("TMPDIR")));
+  before ? ::setenv("TMPDIR", old.c_str(), 1) : ::unsetenv("TMPDIR");
 }
 
 TEST_F(Destination, ASocketIsRefused) {
