@@ -9,7 +9,7 @@ namespace coldframe {
 namespace fs = std::filesystem;
 
 AtomicFile& FileSet::add(const fs::path& path) {
-  paths_.push_back(path);
+  paths_.push_back(link_target(path));  // where the file appears
   return *files_.emplace_back(std::make_unique<AtomicFile>(path));
 }
 

@@ -193,6 +193,17 @@ TEST_F(OutputsTest, ASetAppearsWholeOrNotAtAll) {
   EXPECT_THAT(folder_.names(), ElementsAre("a", "b", "c", "images"));
 }
 
+TEST_F(OutputsTest, WhatALinkLedToIsTakenBackAndTheLinkStays) {
+  fs::create_directory(folder_ / "there");
+  fs::create_symlink("there/a", folder_ / "a");
+  FileSet set(Existing::kKeep);
+  for (const char* name : {"a", "b"}) set.add(folder_ / name).append("ours");
+  folder_.write("b", "a thesis");
+  EXPECT_THROW(set.finish(), SystemError);
+  EXPECT_TRUE(fs::is_symlink(folder_ / "a"));
+  EXPECT_TRUE(fs::is_empty(folder_ / "there"));
+}
+
 TEST_F(OutputsTest, ALockIsSharedOrHeldAlone) {
   LockOptions alone;
   alone.refuse = [](const std::string& holder) { throw CacheError(holder); };
