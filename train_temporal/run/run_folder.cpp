@@ -124,7 +124,7 @@ void RunFolder::join_others(const Json& config) {
   claims_ = std::make_unique<Claims>(working_ / kStateFolder);
   if (!is_run(out_) || has_fits(working_)) return;
   claims_.reset();
-  fs::remove_all(working_);  // the run was published before we made this folder anew
+  remove_working();  // the run was published before we made this folder anew
 }
 
 void RunFolder::require_answered(const Json& config) const {
@@ -242,7 +242,17 @@ void RunFolder::remove_replaced() const {
 
 void RunFolder::remove_remains() {
   claims_.reset();
-  if (is_run(out_) && fs::exists(working_) && !is_run(working_)) fs::remove_all(working_);
+  if (is_run(out_) && fs::exists(working_) && !is_run(working_)) remove_working();
+}
+
+// Beside a run that is finished: what stays is in nobody's way.
+void RunFolder::remove_working() const {
+  try {
+    require_own_unfinished(working_, out_);
+    fs::remove_all(working_);
+  } catch (const std::exception& error) {
+    log_warning(concat("what is left beside the finished run stays: ", error.what()));
+  }
 }
 
 bool RunFolder::wait_to_report() const {

@@ -93,6 +93,7 @@ class RunFolder {
   void clear() const;
   void remove_leftovers() const;
   void remove_replaced() const;
+  void remove_working() const;  // unless something lies in it that no run writes
 
   std::filesystem::path out_, working_;
   ExistingRun existing_;
