@@ -134,7 +134,7 @@ std::vector<ExplainedExam> explain(Ensemble& ensemble, const Dataset& dataset,
 // Maps as they grow, in a folder that appears when it is whole.
 struct UnfinishedMaps {
   UnfinishedMaps(Predictor& applied, const Dataset& dataset, const ApplyOptions& options)
-      : out(link_target(std::filesystem::absolute(options.maps))),
+      : out(folder_target(options.maps)),
         scratch(out.parent_path()),
         folder(scratch.path() / "maps"),
         writer(folder, applied.ensemble().models(), dataset, applied.weights(options.weights)) {}

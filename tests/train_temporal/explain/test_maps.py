@@ -60,7 +60,7 @@ def study(tmp_path_factory):
     done = coldframe("train", "--cache", cache, "--target", "label", "--out", folder / "run", *quick("--folds", 2, "--epochs", 60))
     assert done.returncode == 0, done.stderr
     done = coldframe("predict", "--run", folder / "run", "--cache", cache, "--weights", weights, "--out", folder / "p.csv",
-                     "--explain", folder / "frames.csv", "--maps", folder / "maps", "--json")
+                     "--explain", folder / "frames.csv", "--maps", f"{folder}/maps/", "--json")
     assert done.returncode == 0, done.stderr
     return {"folder": folder, "weights": weights, "cache": cache, "marks": marks, "said": json.loads(done.stdout)["maps"],
             "frames": pd.read_csv(folder / "frames.csv"), "predictions": pd.read_csv(folder / "p.csv").set_index("exam")}
