@@ -10,7 +10,8 @@ namespace coldframe::extract {
 namespace {
 
 constexpr std::string_view kAsNamed = "as named", kHashes = "hashes",
-                           kFolded = " (NFKC_Casefold)";  // of names in their plain spelling
+                           kFolded = " (NFKC_Casefold)",  // of names in their plain spelling
+    kNumbersAlike = ", zeros of numbers aside";
 
 bool looks_hashed(const std::string& patient) {
   constexpr std::size_t kDigits = 16;
@@ -41,8 +42,9 @@ std::string example_of(const cache::CacheReader& cached) {
 
 std::string patients_note(const frames::PatientNames& patients) {
   if (!patients.hashed) return "";
-  return *patients.hashed ? concat(kHashes, " of salt ", patients.salt, kFolded)
-                          : std::string(kAsNamed);
+  if (!*patients.hashed) return std::string(kAsNamed);
+  return concat(kHashes, " of salt ", patients.salt, kFolded,
+                patients.numbers_alike ? kNumbersAlike : "");
 }
 
 void check_patients(const frames::PatientNames& patients, const cache::CacheReader& cached,
@@ -55,10 +57,12 @@ void check_patients(const frames::PatientNames& patients, const cache::CacheRead
   const std::string anew =
       concat("; or --reuse ", cache, " --out NEW makes a cache that stores them as this run does, ",
              "without extracting again");
-  if (same_kind && before + std::string(kFolded) == now)
-    throw CacheError(concat("'", cache, "' stores patients as ", before,
-                            ", from before names were hashed in one spelling, and this run as ",
-                            now, "; the same person would be two", anew));
+  if (same_kind && (before == concat(now, kNumbersAlike) || now == concat(before, kNumbersAlike)))
+    throw CacheError(concat("'", cache,
+                            before.size() > now.size()
+                                ? "' was made with --equal-numbers same: give it here, too"
+                                : "' was made without --equal-numbers same: leave it out",
+                            ", or one person would be two", anew));
   if (same_kind)
     throw CacheError(concat(
         "'", cache, "' stores patients as ", before, ", and this run as ", now,

@@ -50,6 +50,7 @@ struct ExamSpec {
 struct PatientNames {
   std::optional<bool> hashed = std::nullopt;  // nothing: the input names none
   std::string salt = {};                      // of hashes: tells salts apart, and none of them
+  bool numbers_alike = false;                 // 0123 and 123 have one hash (--equal-numbers same)
   std::size_t shown_by_names = 0;  // exams whose id, or a file's name, holds what a hash hides
 };
 

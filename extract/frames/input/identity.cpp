@@ -127,9 +127,10 @@ void store_patients(ExamList& list, const ReaderOptions& options) {
     list.patients.hashed = !options.keep_patient_id;
     exam.patient = stored_identity(exam.patient, options);
   }
-  if (list.patients.hashed.value_or(false))
-    list.patients.salt =
-        sha256_hex("a salt of patients: " + options.patient_salt).substr(0, kSaltDigits);
+  if (!list.patients.hashed.value_or(false)) return;
+  list.patients.numbers_alike = options.equal_numbers == EqualNumbers::kSame;
+  list.patients.salt =
+      sha256_hex("a salt of patients: " + options.patient_salt).substr(0, kSaltDigits);
 }
 
 }  // namespace coldframe::frames

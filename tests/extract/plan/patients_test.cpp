@@ -83,10 +83,14 @@ TEST_F(Patients, HashesOfTwoSaltsDoNotMeetEither) {
                       "made with")));
 }
 
-TEST_F(Patients, HashesFromBeforeNamesHadOneSpellingDoNotMeetOthers) {
-  cache_of("0123456789abcdef", "hashes of salt 3fa91c");
-  EXPECT_THAT(refusal(kHashed), AllOf(HasSubstr("from before names were hashed in one spelling"),
-                                      HasSubstr("--reuse x.cache --out NEW")));
+TEST_F(Patients, HashesInWhichZerosCountDoNotMeetThoseInWhichTheyDoNot) {
+  frames::PatientNames numbers_alike = kHashed;
+  numbers_alike.numbers_alike = true;
+  cache_of("0123456789abcdef", patients_note(kHashed));
+  EXPECT_THAT(refusal(numbers_alike), HasSubstr("without --equal-numbers same: leave it out"));
+  cache_of("0123456789abcdef", patients_note(numbers_alike));
+  EXPECT_THAT(refusal(kHashed), HasSubstr("with --equal-numbers same: give it here, too"));
+  EXPECT_EQ(refusal(numbers_alike), "");
 }
 
 }  // namespace
