@@ -41,27 +41,33 @@ bool is_known_file(const fs::path& path) {
          (name.starts_with("predictions-") && name.ends_with(".csv"));
 }
 
-// The first thing in `folder` that no run writes there; empty: there is none.
+// The first thing in `folder` that no run writes there; empty: there is none. What vanishes under
+// the look is another process's of a shared run.
 fs::path stranger_in(const fs::path& folder) {
-  for (fs::recursive_directory_iterator entry(folder), end; entry != end; ++entry) {
+  std::error_code gone;
+  fs::recursive_directory_iterator entry(folder, gone), end;
+  for (; !gone && entry != end; entry.increment(gone)) {
     const fs::path& path = entry->path();
     const std::string name = path.filename().string();
-    const bool is_folder = entry->is_directory() && !entry->is_symlink();
+    std::error_code ignored;
+    const bool is_folder = entry->is_directory(ignored) && !entry->is_symlink(ignored);
     bool known = is_folder || is_remainder(name) ||
                  std::ranges::any_of(kEndings, [&](auto ending) { return name.ends_with(ending); });
     if (entry.depth() == 0)
       known = is_folder ? std::ranges::count(kFoldersOfRuns, name) > 0 : is_known_file(path);
-    if (!known) return path;
+    if (!known && fs::exists(entry->symlink_status(ignored))) return path;
   }
   return {};
 }
 
 // As a process leaves it that was killed before it wrote the configuration.
 bool is_bare(const fs::path& folder) {
-  return std::ranges::all_of(fs::directory_iterator(folder), [](const fs::directory_entry& entry) {
+  std::error_code gone;
+  fs::directory_iterator entries(folder, gone);
+  return std::all_of(begin(entries), end(entries), [&](const fs::directory_entry& entry) {
     const std::string name = entry.path().filename().string();
     return name == kLockFile || is_remainder(name) ||
-           (name == kStateFolder && fs::is_empty(entry.path()));
+           (name == kStateFolder && (fs::is_empty(entry.path(), gone) || gone));
   });
 }
 
@@ -103,7 +109,8 @@ void require_own_run(const fs::path& folder, const char* what) {
 void require_own_unfinished(const fs::path& folder, const fs::path& out) {
   const std::string named = concat("'", folder.string(), "' exists and ");
   const std::string advice = concat("but '", out.string(), "' would grow there; ");
-  if (!fs::is_directory(folder) || !(is_run(folder) || has_fits(folder) || is_bare(folder)))
+  const bool is_own = is_run(folder) || has_fits(folder) || is_bare(folder);
+  if (fs::exists(folder) && !(is_own && fs::is_directory(folder)))
     throw ConfigError(concat(named, "is no unfinished run, ", advice, "choose another name"));
   if (const fs::path stranger = stranger_in(folder); !stranger.empty())
     throw ConfigError(concat(named, "holds '", stranger.string(), "', which is no file of a run, ",
