@@ -119,7 +119,9 @@ void Merger::settle(Place& chosen, const Place& other) {
   const std::uint32_t mine = info(chosen).revision, others = info(other).revision;
   if (options_.prefer == Prefer::kNewest && others > mine) {
     std::swap(chosen, left);
-    std::erase_if(undecided_, [&](const MergeConflict& one) { return one.exam == named(left).id; });
+    const auto of_this = [&](const MergeConflict& one) { return one.exam == named(left).id; };
+    std::erase_if(undecided_, of_this);
+    std::erase_if(report_.conflicts, of_this);
     lines = differences_of(chosen, left);
   }
   MergeConflict conflict{named(chosen).id, inputs_[chosen.cache], inputs_[left.cache],

@@ -62,6 +62,7 @@ NOT_RUN = {
     r"(\w+=\$\(.*)?sbatch ": "needs a SLURM cluster, which tests/cluster/run brings up; test_scripts.py runs the scripts without one",
     r"tests/run( quick)?$": "is what runs this test; test_run.py runs it in a tree of its own",
     r"build/test-venv/bin/python tests/extract/vit/parity\.py": "is what test_parity.py runs, with fewer models",
+    r"build/test-venv/bin/python tests/soak/power_cut": "is what test_power_cut.py runs, with fewer cuts",
     r"tests/benchmarks/mednet/run": "needs MedNet, which it downloads: some hundred megabytes",
 }
 
