@@ -34,12 +34,26 @@ class Hook : public torch::autograd::SavedVariableHooks {
   std::shared_ptr<KeptTensor> kept_;
 };
 
-// Autograd asks its engine for the hooks of a tensor that it saves.
+// Autograd asks its engine for the hooks of a tensor that it saves. All else is LibTorch's own
+// engine's: queues and threads of devices are started once in a process, for the engine that runs
+// first (initialize_device_threads_pool() in torch/csrc/autograd/engine.cpp).
 class Engine : public torch::autograd::Engine {
  public:
   static torch::autograd::Engine& get() {
     static Engine engine;
     return engine;
+  }
+  torch::autograd::variable_list execute(const torch::autograd::edge_list& roots,
+                                         const torch::autograd::variable_list& inputs,
+                                         bool keep_graph, bool create_graph, bool accumulate_grad,
+                                         const torch::autograd::edge_list& outputs) override {
+    return get_base_engine().execute(roots, inputs, keep_graph, create_graph, accumulate_grad,
+                                     outputs);
+  }
+  c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
+      const std::shared_ptr<torch::autograd::GraphTask>& task,
+      std::shared_ptr<torch::autograd::Node> root, torch::autograd::InputBuffer&& buffer) override {
+    return get_base_engine().execute_with_graph_task(task, std::move(root), std::move(buffer));
   }
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {
     return current ? std::make_unique<Hook>(*current) : nullptr;
