@@ -34,7 +34,7 @@ std::vector<Precision> quick_precisions() {
 }
 
 std::size_t clearly_quickest(const std::vector<double>& seconds) {
-  constexpr double kClearly = 1.2;
+  constexpr double kClearly = 1.5;
   std::size_t best = 0;
   for (std::size_t i = 1; i < seconds.size(); ++i)
     if (kClearly * seconds[i] < seconds[best]) best = i;

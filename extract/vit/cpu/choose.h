@@ -15,8 +15,8 @@ namespace coldframe::vit::cpu {
 // AVX512-FP16, twice as many. fp32 is always among them.
 std::vector<Precision> quick_precisions();
 
-// Which of these times counts as the shortest: the first is left only for one that is shorter by a
-// fifth, and that one likewise, so that two jobs on one machine do not differ for a few per cent.
+// Which of these times counts as the shortest: the first is left only for one that is half as quick
+// again, and that one likewise, so that two jobs on a busy machine do not differ by chance.
 std::size_t clearly_quickest(const std::vector<double>& seconds);
 
 // The engine for a model of float weights; null, with the reason in the log, where there is none:

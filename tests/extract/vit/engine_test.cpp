@@ -315,9 +315,9 @@ TEST(Engine, RoundsWeightsAloneWhereFloatIsAsQuick) {
 
 TEST(Engine, LeavesWhatItExpectsForWhatIsClearlyQuicker) {
   EXPECT_EQ(clearly_quickest({1}), 0);
-  EXPECT_EQ(clearly_quickest({1, 0.9}), 0);
-  EXPECT_EQ(clearly_quickest({1, 0.8}), 1);
-  EXPECT_EQ(clearly_quickest({1, 0.8, 0.75}), 1);
+  EXPECT_EQ(clearly_quickest({1, 0.7}), 0);
+  EXPECT_EQ(clearly_quickest({1, 0.6}), 1);
+  EXPECT_EQ(clearly_quickest({1, 0.6, 0.5}), 1);
   EXPECT_EQ(clearly_quickest({1, 0.9, 0.5}), 2);
   const double never = std::numeric_limits<double>::infinity();  // it strays
   EXPECT_EQ(clearly_quickest({never, 1}), 1);
