@@ -1,5 +1,6 @@
 """A bundle and the programs are all that predictions need: they run in a root that holds nothing else."""
 import csv
+import os
 import pathlib
 import shutil
 import subprocess
@@ -13,6 +14,8 @@ SHARED = REPO.parent / "shared"
 SALT = "one salt for both machines"
 sys.path.append(str(REPO / "tests" / "gpu"))
 from test_gpu_run import empty_root, load  # noqa: E402
+# The same on both sides, where somebody limits them.
+INSTRUCTIONS = {name: value for name, value in os.environ.items() if name == "ONEDNN_MAX_CPU_ISA"}
 
 
 def clips_study(folder):
@@ -51,7 +54,7 @@ class EmptyRoot:
         lines = [f"mount --bind {self.site} {self.root}/site", f"mount --bind {self.data} {self.root}/data",
                  f"mount --rbind /proc {self.root}/proc", f"mount --rbind /dev {self.root}/dev", 'exec chroot "$@"']
         return subprocess.run(["unshare", "-rm", "sh", "-ec", "\n".join(lines), "sh", str(self.root), "/carry/bin/coldframe",
-                               *map(str, words)], capture_output=True, text=True, env={"OMP_WAIT_POLICY": "PASSIVE", "COLDFRAME_PATIENT_SALT": SALT})
+                               *map(str, words)], capture_output=True, text=True, env={"OMP_WAIT_POLICY": "PASSIVE", "COLDFRAME_PATIENT_SALT": SALT} | INSTRUCTIONS)
 
 
 @pytest.mark.skipif(subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode != 0,
