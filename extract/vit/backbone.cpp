@@ -14,6 +14,18 @@
 
 namespace coldframe::vit {
 
+namespace {
+
+// Several only where the quickest of them is to be found out.
+std::vector<Precision> candidates(const BackboneOptions& options, const torch::Device& device,
+                                  std::optional<Precision> precision) {
+  if (precision) return {*precision};
+  if (options.module.empty() && device.is_cpu()) return cpu::quick_precisions();
+  return {parse_precision("auto", device)};
+}
+
+}  // namespace
+
 std::int64_t Backbone::row_values() const {
   const std::vector<std::int64_t> kept = cut_shape();
   return dimension() + (kept.empty() ? 0 : kept[0] * kept[1]);
@@ -40,6 +52,12 @@ std::string strays_by(double cosine, const torch::Device& device) {
                 fixed(kLeastCosine, 3));
 }
 
+bool is_compared(const BackboneOptions& options, const torch::Device& device,
+                 std::optional<Precision> precision) {
+  if (options.module.empty() && device.is_cuda()) return true;
+  return candidates(options, device, precision) != std::vector{Precision::kFp32};
+}
+
 void leave_precision(Precision precision, const std::string& how, bool named, Precision other) {
   if (named)
     throw SystemError(concat("--precision ", to_string(precision), ": ", how,
@@ -59,11 +77,9 @@ std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const to
   if (options.image_size.height < 1 || options.image_size.width < 1)
     throw ConfigError(concat("--image-size ", options.image_size, " is not positive"));
   try {
-    if (options.module.empty() && device.is_cpu() && !precision)
-      return make_vit_backbone(options, device, cpu::quick_precisions());
-    const Precision one = precision ? *precision : parse_precision("auto", device);
-    if (!options.module.empty()) return make_compiled_backbone(options, device, one);
-    return make_vit_backbone(options, device, {one});
+    const std::vector<Precision> precisions = candidates(options, device, precision);
+    if (!options.module.empty()) return make_compiled_backbone(options, device, precisions.front());
+    return make_vit_backbone(options, device, precisions);
   } catch (const c10::OutOfMemoryError& error) {
     throw SystemError(concat("the backbone does not fit on ", device.str(), " (",
                              std::string_view(error.what_without_backtrace()).substr(0, 200),

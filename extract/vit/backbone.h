@@ -83,6 +83,11 @@ inline constexpr double kLeastCosine = 0.999;  // of features to those of the CP
 // "features of the first frames have a cosine of 0.9 to those of fp32 on the CPU, expected …"
 std::string strays_by(double cosine, const torch::Device& device);
 
+// Whether make_backbone() has something to compare on options.check: whatever may round, and a ViT
+// on a GPU, also in fp32.
+bool is_compared(const BackboneOptions& options, const torch::Device& device,
+                 std::optional<Precision> precision);
+
 // Without a precision (`--precision auto`) a ViT on the CPU is timed on options.check in each that
 // the processor has instructions for, and the quickest of those that do not stray is taken;
 // anything else computes as parse_precision() says. DataError / ConfigError: unreadable or

@@ -46,11 +46,6 @@ std::optional<Precision> decide_precision(const ExtractOptions& options,
   return named;
 }
 
-// True if a backbone on this device is held against fp32: a GPU always, a CPU where it may round.
-bool is_checked(std::optional<Precision> precision, const torch::Device& device) {
-  return device.is_cuda() || precision != Precision::kFp32;
-}
-
 }  // namespace
 
 void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
@@ -67,7 +62,7 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
   const auto make = [&](const torch::Device& device) {
     vit::BackboneOptions wanted = options.backbone;
     wanted.named_precision = options.precision != "auto";
-    if (is_checked(precision, device)) {
+    if (vit::is_compared(wanted, device, precision)) {
       if (!check.images.defined()) check = first_frames(input, options, 4);
       wanted.check = check;
     }
