@@ -162,7 +162,7 @@ int run_export(const Verb& verb, const std::vector<std::string>& arguments) {
   const Json& backbone = bundle.facts().at("backbone");
   const std::filesystem::path weights =
       backbone.contains("file") ? bundle.file(backbone["file"].get<std::string>()) : "";
-  const auto out = link_target(without_trailing_slash(std::filesystem::absolute(folder)));
+  const auto out = folder_target(folder);
   create_folders_durably(out.parent_path());
   const ScratchFolder scratch(out.parent_path());
   const auto files = onnx::export_models(ensemble.models(), weights, scratch.path() / "onnx");

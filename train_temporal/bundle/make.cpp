@@ -246,7 +246,7 @@ void check_out(const MakeOptions& options) {
 
 void make_bundle(const MakeOptions& options) {
   check_out(options);
-  const fs::path out = link_target(without_trailing_slash(fs::absolute(options.out)));
+  const fs::path out = folder_target(options.out);
   const ScratchFolder scratch(out.parent_path());
   const fs::path folder = scratch.path() / "bundle";
   create_folders_durably(folder);

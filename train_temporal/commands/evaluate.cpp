@@ -226,7 +226,7 @@ void require_replaceable(const fs::path& out, bool overwrite) {
 
 void write_results(const ApplyOptions& options, const RunReport& report, const Json& summary,
                    const std::string& predictions) {
-  const fs::path out = link_target(without_trailing_slash(fs::absolute(options.out)));
+  const fs::path out = folder_target(options.out);
   create_folders_durably(out.parent_path());
   const ScratchFolder scratch(out.parent_path());
   const fs::path working = scratch.path() / "results";

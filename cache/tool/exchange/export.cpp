@@ -213,7 +213,7 @@ void write_all(const CacheReader& cache, const Exporter& exporter, const std::st
   FileSet written(existing);
   std::optional<ScratchFolder> unfinished;
   if (!names.thumbnails.empty()) {
-    const fs::path out = link_target(fs::absolute(names.thumbnails));
+    const fs::path out = folder_target(names.thumbnails);
     unfinished.emplace(out.parent_path());
     const fs::path content = unfinished->path() / "content";
     write_thumbnails(cache, exporter.exams(), content);
