@@ -54,7 +54,8 @@ std::uint32_t lookup3(std::span<const std::byte> bytes) {
   return c;
 }
 
-// Of big-endian words of 16 bits, modulo 65535 with 65535 for 0 unless all are 0.
+// Sums of big-endian 16-bit words modulo 65535. A sum of 0 is stored as 65535, unless all words are
+// 0.
 std::uint32_t fletcher32(std::span<const std::byte> bytes) {
   constexpr std::size_t kWords = 360;  // whose sums 32 bits hold
   const auto fold = [](std::uint32_t sum) { return (sum & 0xffff) + (sum >> 16); };

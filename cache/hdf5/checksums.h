@@ -11,9 +11,9 @@
 
 namespace coldframe::cache::hdf5 {
 
-// Of metadata: Jenkins' lookup3 with an initial value of 0, in the 4 bytes behind them.
+// HDF5 stores Jenkins' lookup3 (initial value 0) of a block of metadata in the 4 bytes after it.
 std::uint32_t lookup3(std::span<const std::byte> bytes);
-// Of a chunk, in its last 4 bytes.
+// The last 4 bytes of a chunk hold Fletcher's checksum of the others.
 std::uint32_t fletcher32(std::span<const std::byte> bytes);
 
 // read_block() of metadata. CacheError where the checksum behind them is compared and another.

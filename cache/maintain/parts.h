@@ -31,8 +31,8 @@ void write_part_record(const Location& location, PartRecord record);
 
 // A division of a job into parts: the records of one assignment, by part.
 using Division = std::vector<PartRecord>;
-// Of a job whose --input, --survey or number of parts was changed there are several. Which of them
-// is meant, nothing tells: hosts' clocks differ. DataError: a record that is none.
+// There are several if --input, --survey or the number of parts changed in between. Nothing shows
+// which of them is meant, since hosts' clocks differ. DataError: a record that is none.
 std::vector<Division> read_divisions(const Location& location);
 // The same; CacheError when there is none.
 std::vector<Division> require_divisions(const Location& location);

@@ -13,7 +13,7 @@
 namespace coldframe::cache {
 namespace {
 
-constexpr std::size_t kMostOpenFiles = 64;  // of one set
+constexpr std::size_t kMaxOpenFiles = 64;  // of one set
 
 auto as_tuple(const Failure& failure) {
   return std::tie(failure.ordinal, failure.exam, failure.revision, failure.source, failure.reason);
@@ -22,7 +22,7 @@ auto as_tuple(const Failure& failure) {
 // For a set that begins. One file at least, whatever other sets have open.
 std::size_t room_for_open_files() {
   const std::size_t most = most_kept_open(), open = OpenShard::count();
-  return std::clamp<std::size_t>(most > open ? most - open : 0, 1, kMostOpenFiles);
+  return std::clamp<std::size_t>(most > open ? most - open : 0, 1, kMaxOpenFiles);
 }
 
 bool is_there(const std::filesystem::path& path) {
@@ -218,7 +218,7 @@ std::shared_ptr<const OpenShard> ShardSet::keep_open(std::size_t file,
   } else if (fresh) {
     // `fresh` is open already, and counted. Each set gives up files of its own alone.
     while (!open_.empty() &&
-           (open_.size() >= kMostOpenFiles || OpenShard::count() > most_kept_open()))
+           (open_.size() >= kMaxOpenFiles || OpenShard::count() > most_kept_open()))
       open_.erase(open_.begin());
     open_.push_back({file, std::move(fresh)});
   } else {

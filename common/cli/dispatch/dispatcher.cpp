@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -13,7 +14,6 @@
 #include "common/cli/interrupt.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
-#include "common/threads/openmp_environment.h"
 
 namespace {
 
@@ -31,6 +31,14 @@ void print_help(std::ostream& out) {
          "version.\n";
 }
 
+// OpenMP's library reads these as it is loaded. Threads of a team wait asleep unless somebody said
+// otherwise: those that spin take the processor from decoders and from other programs. A team is as
+// large as it was asked to be: oneDNN leaves out what missing threads would have computed.
+void prepare_openmp() {
+  ::setenv("OMP_WAIT_POLICY", "passive", /*overwrite=*/0);
+  ::setenv("OMP_DYNAMIC", "false", /*overwrite=*/1);
+}
+
 [[noreturn]] void become(const CommandRow& command, const std::vector<std::string>& rest) {
   std::error_code failed;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
@@ -38,7 +46,7 @@ void print_help(std::ostream& out) {
   const std::string program = self.parent_path() / command.program;
   if (command.needs_libtorch) {
     find_libtorch();
-    prepare_openmp_environment();
+    prepare_openmp();
   }
   std::vector<std::string> words = {program};
   if (command.passes_name) words.emplace_back(command.name);
