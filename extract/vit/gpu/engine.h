@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "extract/vit/gpu/graphs.h"
+#include "common/torch/graphs.h"
 #include "extract/vit/gpu/operations.h"
 
 namespace coldframe::vit::gpu {

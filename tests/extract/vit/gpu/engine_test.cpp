@@ -13,7 +13,7 @@
 #include "extract/cuda/library.h"
 #include "tests/extract/cuda/twin.h"
 #include "tests/extract/vit/engine_models.h"
-#include "tests/extract/vit/gpu/fake_graph.h"
+#include "tests/common/torch/fake_graph.h"
 #include "tests/support/gpu_test.h"
 
 namespace coldframe::vit::gpu {

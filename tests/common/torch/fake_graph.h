@@ -7,9 +7,9 @@
 #include <functional>
 #include <stdexcept>
 
-#include "extract/vit/gpu/graphs.h"
+#include "common/torch/graphs.h"
 
-namespace coldframe::vit::gpu {
+namespace coldframe {
 
 struct GraphLog {
   int captures = 0, replays = 0, alive = 0;
@@ -45,4 +45,4 @@ inline MakeGraph fake_graphs(GraphLog& log) {
   return [&log] { return std::make_unique<FakeGraph>(log); };
 }
 
-}  // namespace coldframe::vit::gpu
+}  // namespace coldframe

@@ -1,14 +1,14 @@
-// CUDA Graphs: the launches of a forward pass, recorded once and replayed with one call, so that
-// the processor does not hold up a small model.
+// CUDA Graphs: the launches of a pass of the ViT or of a training step, recorded once and replayed
+// with one call, so that the processor does not hold up a small model.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 
-namespace coldframe::vit::gpu {
+namespace coldframe {
 
-// One recorded forward pass.
+// One recorded pass or step.
 class Graph {
  public:
   virtual ~Graph() = default;
@@ -21,11 +21,13 @@ class Graph {
 
 using MakeGraph = std::function<std::unique_ptr<Graph>()>;
 
-// Empty where libcoldframe_cuda_graphs.so is missing or does not load.
+// Makes graphs that share their memory: no two of them may compute at once, and what one leaves
+// there the next one overwrites. Empty where libcoldframe_cuda_graphs.so is missing or does not
+// load.
 MakeGraph cuda_graphs();
 
-// One pass that comes again and again. The first time warms libraries up for its shapes; the second
-// one records it. A pass that does not let itself be recorded is computed without, from then on,
+// Work that comes again and again. The first time warms libraries up for its shapes; the second
+// one records it. Work that does not let itself be recorded is computed without, from then on,
 // with a line in the log.
 class Recording {
  public:
@@ -45,4 +47,4 @@ class Recording {
   bool warm_ = false;
 };
 
-}  // namespace coldframe::vit::gpu
+}  // namespace coldframe

@@ -1,4 +1,4 @@
-#include "extract/vit/gpu/graphs.h"
+#include "common/torch/graphs.h"
 
 #include <exception>
 #include <string>
@@ -9,19 +9,20 @@
 #include "common/text/text.h"
 #include "common/torch/error_text.h"
 
-namespace coldframe::vit::gpu {
+namespace coldframe {
 
 MakeGraph cuda_graphs() {
-  using Make = Graph* (*)();
-  static const auto make = [] {
+  using Makers = MakeGraph* (*)();
+  static const auto makers = [] {
     std::string problem;
     void* const found =
-        find_in_library("libcoldframe_cuda_graphs.so", "coldframe_make_cuda_graph", problem);
+        find_in_library("libcoldframe_cuda_graphs.so", "coldframe_cuda_graphs", problem);
     if (!found) log_info(concat("computing without CUDA graphs: ", problem));
-    return reinterpret_cast<Make>(found);
+    return reinterpret_cast<Makers>(found);
   }();
-  if (!make) return {};
-  return [] { return std::unique_ptr<Graph>(make()); };
+  if (!makers) return {};
+  const std::unique_ptr<MakeGraph> make(makers());
+  return *make;
 }
 
 void Recording::run(const std::function<void()>& work) {
@@ -48,4 +49,4 @@ void Recording::clear() {
   warm_ = false;
 }
 
-}  // namespace coldframe::vit::gpu
+}  // namespace coldframe

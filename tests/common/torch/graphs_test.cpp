@@ -1,4 +1,4 @@
-#include "extract/vit/gpu/graphs.h"
+#include "common/torch/graphs.h"
 
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -6,10 +6,10 @@
 
 #include "common/cli/log.h"
 #include "common/torch/tensor.h"
-#include "tests/extract/vit/gpu/fake_graph.h"
+#include "tests/common/torch/fake_graph.h"
 #include "tests/support/gpu_test.h"
 
-namespace coldframe::vit::gpu {
+namespace coldframe {
 namespace {
 
 class RecordingTest : public ::testing::Test {
@@ -100,4 +100,4 @@ TEST_F(GpuGraphsOnGpu, RecordsAfterCapturesThatFailed) {
 }
 
 }  // namespace
-}  // namespace coldframe::vit::gpu
+}  // namespace coldframe

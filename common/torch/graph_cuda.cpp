@@ -7,10 +7,11 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <exception>
+#include <memory>
 
-#include "extract/vit/gpu/graphs.h"
+#include "common/torch/graphs.h"
 
-namespace coldframe::vit::gpu {
+namespace coldframe {
 namespace {
 
 std::uint64_t reserved_bytes(c10::DeviceIndex device) {
@@ -21,7 +22,8 @@ std::uint64_t reserved_bytes(c10::DeviceIndex device) {
 
 class CudaGraph final : public Graph {
  public:
-  CudaGraph() : stream_(c10::cuda::getCurrentCUDAStream()) {}
+  explicit CudaGraph(c10::MempoolId_t pool)
+      : stream_(c10::cuda::getCurrentCUDAStream()), pool_(pool) {}
   ~CudaGraph() override {
     try {
       stream_.synchronize();  // a replay may be under way
@@ -79,14 +81,15 @@ class CudaGraph final : public Graph {
   }
 
   c10::cuda::CUDAStream stream_;
-  const c10::MempoolId_t pool_ = at::cuda::graph_pool_handle();
+  const c10::MempoolId_t pool_;
   at::cuda::CUDAGraph graph_;
   std::uint64_t bytes_ = 0;
 };
 
 }  // namespace
-}  // namespace coldframe::vit::gpu
+}  // namespace coldframe
 
-extern "C" coldframe::vit::gpu::Graph* coldframe_make_cuda_graph() {
-  return new coldframe::vit::gpu::CudaGraph();
+extern "C" coldframe::MakeGraph* coldframe_cuda_graphs() {
+  const c10::MempoolId_t pool = at::cuda::graph_pool_handle();
+  return new coldframe::MakeGraph([pool] { return std::make_unique<coldframe::CudaGraph>(pool); });
 }
