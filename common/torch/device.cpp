@@ -13,6 +13,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
@@ -129,6 +130,24 @@ torch::Device chosen_device(const std::string& word) {
   return prepared(index);
 }
 
+std::mutex streams_mutex;
+std::set<std::pair<c10::DeviceIndex, c10::StreamId>> streams_taken;
+
+// LibTorch hands the streams of its pool out in turn, whoever still has one.
+c10::Stream free_stream(const torch::Device& device) {
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  if (!device.is_cuda()) return guard.getStream(device);
+  guard.synchronizeDevice(device.index());
+  const std::scoped_lock lock(streams_mutex);
+  for (std::size_t i = 0; i < 2 * OwnStream::kMost; ++i) {
+    const c10::Stream stream = guard.getStreamFromGlobalPool(device);
+    const bool is_free = streams_taken.emplace(stream.device_index(), stream.id()).second;
+    if (is_free) return stream;
+  }
+  throw SystemError(
+      concat("more than ", OwnStream::kMost, " jobs compute on one GPU at a time; lower --jobs"));
+}
+
 // Calls each of MKL's vector functions for the first time, while no other thread does. They choose
 // their kernels at that call, and of two threads in it at once one may compute its part by a kernel
 // with errors of 1e-5 (pytorch/pytorch, issue 188792: oneMKL 2024.2, which LibTorch 2.11 carries).
@@ -170,14 +189,23 @@ torch::Device resolve_device(const std::string& word) {
   return device;
 }
 
+OwnStream::OwnStream(const torch::Device& device) : stream_(free_stream(device)) {}
+
+OwnStream::~OwnStream() {
+  try {
+    stream_.synchronize();  // whoever has it next, and the memory that was used there
+  } catch (const std::exception&) {
+    // The next call that waits for the device tells what went wrong on it.
+  }
+  const std::scoped_lock lock(streams_mutex);
+  streams_taken.erase({stream_.device_index(), stream_.id()});
+}
+
 c10::Stream compute_stream(const torch::Device& device) {
   static std::mutex mutex;
-  static std::map<c10::DeviceIndex, c10::Stream> streams;
+  static std::map<c10::DeviceIndex, OwnStream> streams;
   const std::scoped_lock lock(mutex);
-  const auto found = streams.find(device.index());
-  if (found != streams.end()) return found->second;
-  const c10::impl::VirtualGuardImpl guard(device.type());
-  return streams.emplace(device.index(), guard.getStreamFromGlobalPool(device)).first->second;
+  return streams.try_emplace(device.index(), device).first->second.get();
 }
 
 std::string device_name(const torch::Device& device) {

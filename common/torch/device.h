@@ -16,9 +16,26 @@ namespace coldframe {
 // else: LibTorch looks for CUDA once (even torch::manual_seed does) and keeps the answer.
 torch::Device resolve_device(const std::string& word);
 
-// The stream on which a job computes on a CUDA device, the same in every call. LibTorch's default
-// stream cannot be recorded as a graph, and libraries keep a workspace for every stream that they
-// have worked on.
+// A stream of a CUDA device that no other OwnStream has: what is launched there can be recorded as
+// a graph, as nothing on LibTorch's default stream can, and nobody else's work gets into it. It
+// begins when all that the device was given before is done. On the CPU it is as if there were none.
+class OwnStream {
+ public:
+  explicit OwnStream(const torch::Device& device);  // SystemError beyond kMost of a device
+  ~OwnStream();
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+
+  c10::Stream get() const { return stream_; }
+
+  static constexpr std::size_t kMost = 24;
+
+ private:
+  c10::Stream stream_;
+};
+
+// The stream on which a job computes on a CUDA device, the same in every call: libraries keep a
+// workspace for every stream that they have worked on.
 c10::Stream compute_stream(const torch::Device& device);
 
 std::string device_name(

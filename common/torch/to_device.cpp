@@ -1,18 +1,75 @@
 #include "common/torch/to_device.h"
 
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/accumulate.h>
 
-namespace coldframe {
+#include <cstring>
+#include <map>
+#include <mutex>
 
-void Parcel::send(const torch::Device& device) {
-  const torch::Tensor all = to_device(
-      torch::from_blob(bytes_.data(), static_cast<std::int64_t>(bytes_.size()), torch::kUInt8)
-          .clone(),
-      device);
+#include "common/torch/device.h"
+
+namespace coldframe {
+namespace {
+
+// One of each device, for the copies of all threads: they follow each other anyway.
+c10::Stream copy_stream(const torch::Device& device) {
+  static std::mutex mutex;
+  static std::map<c10::DeviceIndex, OwnStream> streams;
+  const std::scoped_lock lock(mutex);
+  return streams.try_emplace(device.index(), device).first->second.get();
+}
+
+}  // namespace
+
+torch::Tensor to_device(const torch::Tensor& made, const torch::Device& device) {
+  if (!made.is_cpu() || !device.is_cuda()) return made.to(device);
+  const c10::Stream computing = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  const c10::Stream copying = copy_stream(computing.device());
+  torch::Tensor there;
+  {
+    const c10::StreamGuard guard(copying);
+    const torch::Tensor from = made.is_pinned() ? made : made.pin_memory();
+    there = from.to(from.options().device(device), /*non_blocking=*/true);
+  }
+  c10::Event copied(device.type());
+  copied.record(copying);
+  copied.block(computing);
+  there.record_stream(computing);  // the copies' stream may not have its memory before that is done
+  return there;
+}
+
+void Parcel::add(std::span<const std::byte> values, torch::ScalarType type,
+                 std::vector<std::int64_t> sizes, torch::Tensor& to) {
+  parts_.push_back({&to, type, std::move(sizes), bytes_.size()});
+  bytes_.insert(bytes_.end(), values.begin(), values.end());
+  bytes_.resize((bytes_.size() + kAlignment - 1) / kAlignment * kAlignment);
+}
+
+void Parcel::add(const torch::Tensor& values, torch::Tensor& to) {
+  const auto* const first = static_cast<const std::byte*>(values.const_data_ptr());
+  add(std::span(first, values.nbytes()), values.scalar_type(), values.sizes().vec(), to);
+}
+
+torch::Tensor Parcel::packed(const torch::Device& device) const {
+  const auto options = torch::TensorOptions(torch::kUInt8).pinned_memory(device.is_cuda());
+  torch::Tensor all = torch::empty({static_cast<std::int64_t>(bytes_.size())}, options);
+  if (!bytes_.empty()) std::memcpy(all.data_ptr(), bytes_.data(), bytes_.size());
+  return all;
+}
+
+void Parcel::send(const torch::Device& device, torch::Tensor& block) const {
+  const torch::Tensor all = to_device(packed(device), device);
+  if (block.defined())
+    block.copy_(all);
+  else
+    block = all;
   for (const Part& part : parts_) {
     const std::int64_t count = c10::multiply_integers(part.sizes);
     const auto bytes = count * static_cast<std::int64_t>(torch::elementSize(part.type));
-    *part.to = all.narrow(0, static_cast<std::int64_t>(part.begin), bytes)
+    *part.to = block.narrow(0, static_cast<std::int64_t>(part.begin), bytes)
                    .view(part.type)
                    .view(part.sizes);
   }

@@ -1,5 +1,6 @@
 // What the processor makes for a device goes there through pinned memory, so that nobody waits for
-// the copy: copies from other memory wait for all that the device was given before.
+// the copy: copies from other memory wait for all that the device was given before. They have a
+// stream of their own, so that the next batch is copied while the device computes this one.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +11,7 @@
 
 namespace coldframe {
 
-inline torch::Tensor to_device(const torch::Tensor& made, const torch::Device& device) {
-  if (!made.is_cpu()) return made.to(device);
-  const torch::Tensor from = device.is_cuda() ? made.pin_memory() : made;
-  return from.to(from.options().device(device), /*non_blocking=*/true);
-}
+torch::Tensor to_device(const torch::Tensor& made, const torch::Device& device);
 
 // Tensors that one copy brings to a device.
 class Parcel {
@@ -22,12 +19,16 @@ class Parcel {
   // `to` becomes a tensor of these values and sizes; it must live until send().
   template <typename T>
   void add(std::span<const T> values, std::vector<std::int64_t> sizes, torch::Tensor& to) {
-    const auto from = std::as_bytes(values);
-    parts_.push_back({&to, c10::CppTypeToScalarType<T>::value, std::move(sizes), bytes_.size()});
-    bytes_.insert(bytes_.end(), from.begin(), from.end());
-    bytes_.resize((bytes_.size() + kAlignment - 1) / kAlignment * kAlignment);
+    add(std::as_bytes(values), c10::CppTypeToScalarType<T>::value, std::move(sizes), to);
   }
-  void send(const torch::Device& device);
+  void add(const torch::Tensor& values, torch::Tensor& to);  // contiguous, on the CPU
+  // The tensors become views of `block`, uint8 on the device. One that is there, of a parcel of the
+  // same sizes, is filled again.
+  void send(const torch::Device& device, torch::Tensor& block) const;
+  void send(const torch::Device& device) const {
+    torch::Tensor block;
+    send(device, block);
+  }
 
  private:
   static constexpr std::size_t kAlignment = 64;
@@ -37,6 +38,10 @@ class Parcel {
     std::vector<std::int64_t> sizes;
     std::size_t begin;
   };
+  void add(std::span<const std::byte> values, torch::ScalarType type,
+           std::vector<std::int64_t> sizes, torch::Tensor& to);
+  torch::Tensor packed(const torch::Device& device) const;
+
   std::vector<Part> parts_;
   std::vector<std::byte> bytes_;
 };

@@ -5,8 +5,6 @@
 #include <limits>
 #include <numeric>
 
-#include "common/torch/to_device.h"
-
 namespace coldframe::temporal {
 namespace {
 
@@ -56,6 +54,10 @@ std::vector<float> share_rows(const PackedBatch& batch) {
   return shares;
 }
 
+torch::Tensor rows_of(const torch::Tensor& table, const std::vector<std::int64_t>& rows) {
+  return table.index_select(0, torch::tensor(rows, torch::kInt64));
+}
+
 }  // namespace
 
 std::array<float, kTimeColumns> time_row(double time, double first, double before,
@@ -76,7 +78,8 @@ std::array<float, kTimeColumns> time_row(double time, double first, double befor
   return row;
 }
 
-void pack(const Dataset& dataset, std::vector<BatchItem> items, PackedBatch& batch) {
+void pack(const Dataset& dataset, std::vector<BatchItem> items, PackedBatch& batch,
+          std::size_t rows) {
   std::stable_sort(items.begin(), items.end(), [](const BatchItem& a, const BatchItem& b) {
     return a.frames.features.size() > b.frames.features.size();
   });
@@ -90,11 +93,13 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, PackedBatch& bat
   batch.row_keys.clear();
   batch.partners.clear();
   batch.shares.clear();
-  const std::size_t longest = items.front().frames.features.size();
-  for (std::size_t step = 0; step < longest; ++step) {
+  batch.padded = rows > 0;
+  if (!batch.padded) rows = items.front().frames.features.size();
+  for (std::size_t row = 0; row < rows; ++row) {
     std::int64_t reaching = 0;
     for (const BatchItem& item : items) {
-      if (item.frames.features.size() <= step) break;
+      const std::size_t frames = item.frames.features.size(), step = std::min(row, frames - 1);
+      if (step < row && !batch.padded) break;
       const Sequence& sequence = dataset.sequences[item.exam];
       batch.frame_rows.push_back(sequence.first_row + item.frames.features[step]);
       batch.positions.push_back(item.frames.features[step]);
@@ -103,7 +108,7 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, PackedBatch& bat
       };
       batch.times.push_back(
           time_row(at(step), at(0), step > 0 ? at(step - 1) : kUnknown, sequence.elapsed_start));
-      batch.row_keys.push_back(mix_bits(sequence.key + mix_bits(step + 1)));
+      batch.row_keys.push_back(mix_bits(sequence.key + mix_bits(row + 1)));
       batch.frame_rows.back() += dataset.rows_before(item.view);
       if (item.partner) {
         batch.partner_rows.push_back(
@@ -124,13 +129,10 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, PackedBatch& bat
   }
 }
 
-PackedBatch make_batch(const Dataset& dataset, std::vector<BatchItem> items) {
-  PackedBatch batch;
-  pack(dataset, std::move(items), batch);
+void add_tensors(const Dataset& dataset, PackedBatch& batch, Parcel& parcel) {
   const std::int64_t size = batch.size(), frames = std::ssize(batch.frame_rows);
   const std::vector<float> clock = clock_rows(dataset, batch);
   BatchTensors& tensors = batch.tensors;
-  Parcel parcel;
   const float* const times = batch.times.data()->data();
   parcel.add(std::span(times, batch.times.size() * kTimeColumns), {frames, kTimeColumns},
              tensors.time);
@@ -144,24 +146,32 @@ PackedBatch make_batch(const Dataset& dataset, std::vector<BatchItem> items) {
     parcel.add<std::int64_t>(batch.partner_rows, {frames}, tensors.partner_rows);
     parcel.add<float>(share_rows(batch), {frames, 1}, tensors.shares);
   }
+  if (dataset.features.device() != dataset.device)
+    parcel.add(rows_of(dataset.features, batch.frame_rows), tensors.features);
+}
+
+PackedBatch make_batch(const Dataset& dataset, std::vector<BatchItem> items) {
+  PackedBatch batch;
+  pack(dataset, std::move(items), batch);
+  Parcel parcel;
+  add_tensors(dataset, batch, parcel);
   parcel.send(dataset.device);
   return batch;
 }
 
 torch::Tensor gather_features(const Dataset& dataset, const PackedBatch& batch,
                               const torch::Tensor& mean) {
-  const auto gather = [&](const std::vector<std::int64_t>& rows, const torch::Tensor& on_device) {
-    const torch::Tensor& all = dataset.features;
-    const torch::Tensor found =
-        all.device() == dataset.device
-            ? all.index_select(0, on_device)
-            : to_device(all.index_select(0, torch::tensor(rows, torch::kInt64)), dataset.device);
-    return found.to(torch::kFloat32);  // index_select copies: it may be written to
-  };
-  torch::Tensor own = gather(batch.frame_rows, batch.tensors.feature_rows);
+  const torch::Tensor& all = dataset.features;
+  const bool is_there = all.device() == dataset.device;
+  // Both are copies: they may be written to.
+  torch::Tensor own =
+      is_there ? all.index_select(0, batch.tensors.feature_rows) : batch.tensors.features;
+  own = own.to(torch::kFloat32);
   if (!batch.mixed()) return own;
   const torch::Tensor& share = batch.tensors.shares;
-  torch::Tensor other = gather(batch.partner_rows, batch.tensors.partner_rows);
+  torch::Tensor other = is_there ? all.index_select(0, batch.tensors.partner_rows)
+                                 : to_device(rows_of(all, batch.partner_rows), dataset.device);
+  other = other.to(torch::kFloat32);
   if (!mean.defined()) return own.mul_(share).add_(other.mul_(1 - share));
   const torch::Tensor nowhere = own.isnan().logical_and_(other.isnan());
   const auto known = [&](torch::Tensor& rows) { return rows.sub_(mean).nan_to_num_(0.0); };

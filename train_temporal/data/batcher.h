@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
+#include "common/torch/to_device.h"
 #include "train_temporal/data/dataset.h"
 #include "train_temporal/data/sampler.h"
 
@@ -54,6 +55,7 @@ struct BatchTensors {
   torch::Tensor lengths;               // [B]
   torch::Tensor exams;                 // [B]
   torch::Tensor partner_rows, shares;  // [N] with mixup
+  torch::Tensor features;              // [N, D] as stored, where the dataset's are elsewhere
 };
 
 // B exams with N frames altogether, the longest with T.
@@ -73,9 +75,14 @@ struct PackedBatch {
   std::vector<std::size_t> partners;       // [B] exams
   std::vector<double> shares;              // [B]
 
+  // True where exams have rows behind their own frames, which repeat the last one: poolings that
+  // go by `lengths` leave them out, and models that read forwards do not see them.
+  bool padded = false;
+
   BatchTensors tensors;  // of make_batch() alone
 
   bool mixed() const { return !shares.empty(); }
+  bool even() const { return batch_sizes.back() == size(); }  // rows are [T, B] then
   std::int64_t size() const { return static_cast<std::int64_t>(exams.size()); }
   // int64 on the CPU, as LibTorch wants them.
   torch::Tensor batch_sizes_tensor() const { return torch::tensor(batch_sizes, torch::kInt64); }
@@ -97,8 +104,12 @@ void for_output_rows(const PackedBatch& batch, bool per_frame, Body body) {
   }
 }
 
-// Written over `batch`, so that its memory serves again; without tensors.
-void pack(const Dataset& dataset, std::vector<BatchItem> items, PackedBatch& batch);
+// Written over `batch`, so that its memory serves again; without tensors. `rows`: of every exam,
+// padded; 0: as many as it has frames.
+void pack(const Dataset& dataset, std::vector<BatchItem> items, PackedBatch& batch,
+          std::size_t rows = 0);
+// What becomes the tensors of a packed batch.
+void add_tensors(const Dataset& dataset, PackedBatch& batch, Parcel& parcel);
 PackedBatch make_batch(const Dataset& dataset, std::vector<BatchItem> items);
 
 // The features of a batch as float32, [N, D]. `mean` [D] fills a stream that only one of two

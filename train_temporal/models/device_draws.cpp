@@ -15,12 +15,16 @@ void fold(torch::Tensor& x, int bits) {
   x.bitwise_xor_(x.bitwise_right_shift(bits).bitwise_and_(kept));
 }
 
-// mix_bits() of starts[r] + i − i mod 4: four draws from each word, the lowest bits first. int16
-torch::Tensor drawn_bits(const std::vector<std::uint64_t>& starts, std::int64_t width,
-                         const torch::Device& device) {
+torch::Tensor there(const std::vector<std::uint64_t>& starts, const torch::Device& device) {
   const std::vector<std::int64_t> words(starts.begin(), starts.end());
-  torch::Tensor x = to_device(torch::tensor(words, torch::kInt64), device).unsqueeze(1);
-  x = x + torch::arange(0, width, kWordDraws, x.options());
+  return to_device(torch::tensor(words, torch::kInt64), device);
+}
+
+}  // namespace
+
+// mix_bits() of starts[r] + i − i mod 4: four draws from each word, the lowest bits first.
+torch::Tensor drawn_bits(const torch::Tensor& starts, std::int64_t width) {
+  torch::Tensor x = starts.unsqueeze(1) + torch::arange(0, width, kWordDraws, starts.options());
   fold(x, 30);
   x.mul_(static_cast<std::int64_t>(kMixFactors[0]));
   fold(x, 27);
@@ -29,26 +33,32 @@ torch::Tensor drawn_bits(const std::vector<std::uint64_t>& starts, std::int64_t 
   return x.view(torch::kInt16).narrow(1, 0, width);
 }
 
-}  // namespace
+torch::Tensor mask_of(const torch::Tensor& bits, std::uint16_t threshold, float scale) {
+  constexpr std::int64_t kLeast =
+      -(1 << 15);  // numbers without a sign in the order of those with one
+  return bits.bitwise_xor(kLeast).ge(threshold + kLeast).to(torch::kFloat32).mul_(scale);
+}
+
+torch::Tensor noise_table(float deviation, const torch::Device& device) {
+  const std::span quantiles(normal_quantiles(), kQuantiles);
+  return to_device(
+      torch::tensor(std::vector<float>(quantiles.begin(), quantiles.end())).mul_(deviation),
+      device);
+}
+
+torch::Tensor noise_of(const torch::Tensor& bits, const torch::Tensor& table) {
+  const torch::Tensor chosen = bits.bitwise_and(std::int64_t{kQuantiles} - 1);
+  return table.index_select(0, chosen.flatten().to(torch::kInt32)).view(bits.sizes());
+}
 
 torch::Tensor draw_mask(const std::vector<std::uint64_t>& starts, std::int64_t width,
                         std::uint16_t threshold, float scale, const torch::Device& device) {
-  constexpr std::int64_t kLeast =
-      -(1 << 15);  // numbers without a sign in the order of those with one
-  const torch::Tensor drawn = drawn_bits(starts, width, device).bitwise_xor(kLeast);
-  return drawn.ge(threshold + kLeast).to(torch::kFloat32).mul_(scale);
+  return mask_of(drawn_bits(there(starts, device), width), threshold, scale);
 }
 
 torch::Tensor draw_noise(const std::vector<std::uint64_t>& starts, std::int64_t width,
                          float deviation, const torch::Device& device) {
-  const std::span quantiles(normal_quantiles(), kQuantiles);
-  const torch::Tensor values =
-      torch::tensor(std::vector<float>(quantiles.begin(), quantiles.end())).mul_(deviation);
-  const torch::Tensor chosen =
-      drawn_bits(starts, width, device).bitwise_and(std::int64_t{kQuantiles} - 1);
-  return to_device(values, device)
-      .index_select(0, chosen.flatten().to(torch::kInt32))
-      .view({chosen.size(0), width});
+  return noise_of(drawn_bits(there(starts, device), width), noise_table(deviation, device));
 }
 
 }  // namespace coldframe::temporal

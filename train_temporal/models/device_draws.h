@@ -17,4 +17,11 @@ torch::Tensor draw_mask(const std::vector<std::uint64_t>& starts, std::int64_t w
 torch::Tensor draw_noise(const std::vector<std::uint64_t>& starts, std::int64_t width,
                          float deviation, const torch::Device& device);
 
+// Their parts. starts: [R] int64. Bits [R, width] int16, of which a mask of them or noise is made;
+// the noise's table [kQuantiles] float.
+torch::Tensor drawn_bits(const torch::Tensor& starts, std::int64_t width);
+torch::Tensor mask_of(const torch::Tensor& bits, std::uint16_t threshold, float scale);
+torch::Tensor noise_table(float deviation, const torch::Device& device);
+torch::Tensor noise_of(const torch::Tensor& bits, const torch::Tensor& table);
+
 }  // namespace coldframe::temporal

@@ -5,8 +5,15 @@
 
 #include "train_temporal/models/device_draws.h"
 #include "train_temporal/models/kernels/kernels.h"
+#include "train_temporal/models/step_draws.h"
 
 namespace coldframe::temporal {
+
+Dropout Dropout::from(const StepDraws& draws) const {
+  Dropout drawn = *this;
+  drawn.drawn_ = &draws;
+  return drawn;
+}
 
 // 16 bits decide on a value, so the probability is rounded to a multiple of 2^-16.
 Dropout::Factors Dropout::factors() const {
@@ -35,6 +42,7 @@ void Dropout::fill(RandomPurpose layer, std::span<const std::uint64_t> keys, std
 
 torch::Tensor Dropout::mask(RandomPurpose layer, std::span<const std::uint64_t> keys,
                             std::int64_t width, const torch::Device& device) const {
+  if (drawn_ != nullptr) return drawn_->of(layer);
   if (!device.is_cpu()) {
     const auto [threshold, scale] = factors();
     return draw_mask(starts(layer, keys), width, threshold, scale, device);
@@ -59,11 +67,16 @@ void Dropout::add_noise(std::span<const std::uint64_t> keys, std::int64_t width,
 
 void Dropout::add_noise(std::span<const std::uint64_t> keys, torch::Tensor& x) const {
   if (!noisy()) return;
-  if (x.is_cpu()) return add_noise(keys, x.size(1), x.data_ptr<float>());
+  constexpr RandomPurpose kNoise = RandomPurpose::kInputNoise;
   const std::int64_t width = x.size(1) - clean_;
-  x.narrow(1, 0, width)
-      .add_(draw_noise(starts(RandomPurpose::kInputNoise, keys), width, static_cast<float>(noise_),
-                       x.device()));
+  torch::Tensor noisy = x.narrow(1, 0, width);
+  if (drawn_ != nullptr) {
+    noisy.add_(drawn_->of(kNoise));
+  } else if (x.is_cpu()) {
+    add_noise(keys, x.size(1), x.data_ptr<float>());
+  } else {
+    noisy.add_(draw_noise(starts(kNoise, keys), width, static_cast<float>(noise_), x.device()));
+  }
 }
 
 }  // namespace coldframe::temporal

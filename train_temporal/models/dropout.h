@@ -11,6 +11,8 @@
 
 namespace coldframe::temporal {
 
+class StepDraws;
+
 class Dropout {
  public:
   Dropout() = default;  // evaluation: passes everything through
@@ -23,6 +25,8 @@ class Dropout {
   bool active() const { return probability_ > 0; }
   // The same with another probability.
   Dropout of(double probability) const { return {probability, seed_, epoch_, noise_, clean_}; }
+  // The same, whose masks and noise of a step have been drawn at once: they are taken from `draws`.
+  Dropout from(const StepDraws& draws) const;
   // Factors are 0 or 1 / (1 − probability). out: [R, W]; keys: [R]
   void fill(RandomPurpose layer, std::span<const std::uint64_t> keys, std::int64_t width,
             float* out) const;
@@ -36,18 +40,21 @@ class Dropout {
   // Adds noise to standardised inputs x [R, W]; keys: [R]
   void add_noise(std::span<const std::uint64_t> keys, std::int64_t width, float* x) const;
   void add_noise(std::span<const std::uint64_t> keys, torch::Tensor& x) const;  // x: contiguous
+  double noise() const { return noise_; }
 
- private:
+  // The first word of each row's numbers. keys: [R]
+  std::vector<std::uint64_t> starts(RandomPurpose layer, std::span<const std::uint64_t> keys) const;
   struct Factors {
-    std::uint16_t threshold;
+    std::uint16_t threshold;  // smaller draws of 16 bits give 0
     float scale;
   };
   Factors factors() const;
-  std::vector<std::uint64_t> starts(RandomPurpose layer, std::span<const std::uint64_t> keys) const;
 
+ private:
   double probability_ = 0, noise_ = 0;
   std::uint64_t seed_ = 0, epoch_ = 0;
   std::int64_t clean_ = 0;
+  const StepDraws* drawn_ = nullptr;
 };
 
 }  // namespace coldframe::temporal

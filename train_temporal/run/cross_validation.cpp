@@ -92,6 +92,17 @@ std::vector<FinishedFit> without_losers(std::vector<FinishedFit> fits) {
   return chosen;
 }
 
+// A budget is shared by its fits, and so is a device by those that tune a ViT: side by side they
+// would compete for it. A model on cached features leaves a GPU nearly empty.
+std::size_t usual_jobs(const Experiment& experiment, std::size_t threads) {
+  constexpr std::size_t kOnAGpu = 8;
+  const std::size_t devices = experiment.datasets.size();
+  if (experiment.options.memory_budget > 0) return devices;
+  if (experiment.device().is_cpu()) return threads;
+  if (experiment.tuned != nullptr) return devices;
+  return devices * std::clamp<std::size_t>(threads / devices, 1, kOnAGpu);
+}
+
 }  // namespace
 
 ModelChoice Experiment::choice(const FitName& fit) const {
@@ -198,10 +209,8 @@ FitPlan plan_fits(const Experiment& experiment) {
       plan.fits - static_cast<std::size_t>(std::ranges::count_if(fits, [&](const FinishedFit& fit) {
         return !experiment.config(fit.name).architecture->by_steps;
       }));
-  // A device, and a budget, is shared by its fits: side by side they would compete for it.
   const std::size_t devices = experiment.datasets.size();
-  const bool shared = devices > 1 || !experiment.device().is_cpu() || options.memory_budget > 0;
-  const std::size_t wanted = options.jobs > 0 ? options.jobs : shared ? devices : threads;
+  const std::size_t wanted = options.jobs > 0 ? options.jobs : usual_jobs(experiment, threads);
   plan.side_by_side = std::max<std::size_t>(std::min(wanted, plan.trained), 1);
   plan.threads_per_fit = std::max<std::size_t>(threads / plan.side_by_side, 1);
   plan.on_a_device = (plan.side_by_side + devices - 1) / devices;

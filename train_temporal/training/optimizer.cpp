@@ -1,5 +1,7 @@
 #include "train_temporal/training/optimizer.h"
 
+#include <ATen/ops/_fused_adamw.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -11,6 +13,7 @@ namespace coldframe::temporal {
 namespace {
 
 constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8;
+constexpr double kSmallNorm = 1e-6;     // beside a norm that something is divided by
 constexpr std::int64_t kChunk = 16384;  // values a turn; fixed, as the norm's sum depends on it
 
 }  // namespace
@@ -18,6 +21,7 @@ constexpr std::int64_t kChunk = 16384;  // values a turn; fixed, as the norm's s
 AdamW::AdamW(const std::vector<OptimizedModule>& modules, double weight_decay) {
   torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> all, flat, decay;
+  std::vector<Run> runs;  // of parameters beside each other with one rate and one decay
   std::int64_t size = 0;
   for (const auto& [module, rate, kept, rates] : modules) {
     bool first = true;
@@ -26,13 +30,16 @@ AdamW::AdamW(const std::vector<OptimizedModule>& modules, double weight_decay) {
       const std::string name = item.key().substr(item.key().rfind('.') + 1);
       all.push_back(parameter);
       flat.push_back(parameter.flatten());
-      const bool decays = parameter.dim() > 1 && !kept.contains(name);
-      decay.push_back(torch::full_like(flat.back(), decays ? weight_decay : 0.0));
+      const double own_decay = parameter.dim() > 1 && !kept.contains(name) ? weight_decay : 0;
+      decay.push_back(torch::full_like(flat.back(), own_decay));
       const auto own = rates.find(item.key());
       const double at = own == rates.end() ? rate : rate * own->second;
       if (first || parts_.back().rate != at) parts_.push_back({size, 0, at});
+      if (runs.empty() || runs.back().rate != at || runs.back().decay != own_decay)
+        runs.push_back({size, 0, at, own_decay});
       first = false;
       parts_.back().size += parameter.numel();
+      runs.back().size += parameter.numel();
       size += parameter.numel();
     }
   }
@@ -41,6 +48,8 @@ AdamW::AdamW(const std::vector<OptimizedModule>& modules, double weight_decay) {
   gradients_ = torch::zeros_like(parameters_);
   first_moment_ = torch::zeros_like(parameters_);
   second_moment_ = torch::zeros_like(parameters_);
+  steps_there_ = torch::zeros({}, parameters_.options().dtype(torch::kFloat32));
+  for (const Run& run : runs) add_to_group(run);
   std::int64_t offset = 0;
   for (torch::Tensor& parameter : all) {
     const std::int64_t values = parameter.numel();
@@ -48,6 +57,20 @@ AdamW::AdamW(const std::vector<OptimizedModule>& modules, double weight_decay) {
     parameter.mutable_grad() = gradients_.narrow(0, offset, values).view(parameter.sizes());
     offset += values;
   }
+}
+
+void AdamW::add_to_group(const Run& run) {
+  auto group = std::ranges::find_if(groups_, [&](const Group& known) {
+    return known.rate == run.rate && known.decay == run.decay;
+  });
+  if (group == groups_.end())
+    group = groups_.insert(groups_.end(), {run.rate, run.decay, {}, {}, {}, {}, {}});
+  const auto of = [&](const torch::Tensor& all) { return all.narrow(0, run.begin, run.size); };
+  group->parameters.push_back(of(parameters_));
+  group->gradients.push_back(of(gradients_));
+  group->first_moment.push_back(of(first_moment_));
+  group->second_moment.push_back(of(second_moment_));
+  group->steps.push_back(steps_there_);
 }
 
 // Returns their norm.
@@ -66,15 +89,16 @@ double AdamW::sum_gradients(ThreadTeam& team, std::span<float* const> parts) {
 }
 
 void AdamW::clip_gradients(double max_norm, ThreadTeam& team, std::span<float* const> parts) {
-  constexpr double kSmall = 1e-6;
-  if (!has_kernels()) {
-    norm_ = gradients_.norm();
-    if (max_norm > 0) gradients_.mul_((max_norm / (norm_ + kSmall)).clamp_max(1));
-    return;
-  }
+  if (!has_kernels()) return norm_by_operations(max_norm);
   const double norm = sum_gradients(team, parts);
-  gradient_scale_ = max_norm > 0 && norm > max_norm ? max_norm / (norm + kSmall) : 1.0;
+  gradient_scale_ = max_norm > 0 && norm > max_norm ? max_norm / (norm + kSmallNorm) : 1.0;
   norm_ = torch::scalar_tensor(norm, torch::kFloat64);
+}
+
+void AdamW::norm_by_operations(double max_norm) {
+  norm_ = gradients_.norm();
+  divisor_.reset();
+  if (max_norm > 0) divisor_ = ((norm_ + kSmallNorm) / max_norm).clamp_min(1).to(torch::kFloat32);
 }
 
 void AdamW::step_on_cpu(const Part& module, double learning_rate, ThreadTeam& team) {
@@ -102,32 +126,34 @@ void AdamW::step_on_cpu(const Part& module, double learning_rate, ThreadTeam& te
   });
 }
 
-void AdamW::step_elsewhere(const Part& module, double learning_rate) {
-  const auto own = [&](const torch::Tensor& all) {
-    return all.narrow(0, module.begin, module.size);
-  };
-  const torch::Tensor parameters = own(parameters_), gradients = own(gradients_);
-  const torch::Tensor first = own(first_moment_), second = own(second_moment_);
-  parameters.addcmul_(parameters, own(decay_), -learning_rate);
-  first.lerp_(gradients, 1 - kBeta1);
-  second.mul_(kBeta2).addcmul_(gradients, gradients, 1 - kBeta2);
-  const double correction1 = 1 - std::pow(kBeta1, static_cast<double>(steps_));
-  const double correction2 = 1 - std::pow(kBeta2, static_cast<double>(steps_));
-  const torch::Tensor denominator = second.sqrt().div_(std::sqrt(correction2)).add_(kEpsilon);
-  parameters.addcdiv_(first, denominator, -learning_rate / correction1);
+void AdamW::step_groups(const torch::Tensor& learning_rate) {
+  steps_there_.add_(1);
+  for (Group& group : groups_) {
+    at::_fused_adamw_(group.parameters, group.gradients, group.first_moment, group.second_moment,
+                      /*max_exp_avg_sqs=*/{}, group.steps,
+                      group.rate == 1 ? learning_rate : learning_rate * group.rate, kBeta1, kBeta2,
+                      group.decay, kEpsilon, /*amsgrad=*/false, /*maximize=*/false, divisor_);
+  }
+  divisor_.reset();
+}
+
+void AdamW::step_by_operations(const torch::Tensor& learning_rate, double max_norm) {
+  const torch::NoGradGuard no_grad;
+  norm_by_operations(max_norm);
+  step_groups(learning_rate);
 }
 
 void AdamW::step(double learning_rate, ThreadTeam& team) {
   torch::NoGradGuard no_grad;
   ++steps_;
-  for (const Part& module : parts_) {
-    if (has_kernels()) {
-      step_on_cpu(module, module.rate * learning_rate, team);
-    } else {
-      step_elsewhere(module, module.rate * learning_rate);
-    }
-  }
+  if (!has_kernels()) return step_groups(torch::full({}, learning_rate, steps_there_.options()));
+  for (const Part& module : parts_) step_on_cpu(module, module.rate * learning_rate, team);
   gradient_scale_ = 1;
+}
+
+void AdamW::set_steps(std::int64_t steps) {
+  steps_ = steps;
+  steps_there_.fill_(static_cast<double>(steps));
 }
 
 double schedule_factor(Schedule schedule, std::int64_t step, std::int64_t steps,

@@ -1,12 +1,12 @@
 // AdamW over one flat vector that all parameters of a model are views of: a step is one pass over
-// memory on the CPU, a handful of tensor operations elsewhere, however many layers there are.
-// LibTorch's fused AdamW has one decay for all of a tensor, so that matrices, biases and modules at
-// rates of their own would be calls of their own, and it neither sums the parts of a gradient nor
-// knows its norm, which are this pass, too.
+// memory on the CPU, which also sums the parts of a gradient and knows its norm. Elsewhere it is
+// LibTorch's fused AdamW, a call for each rate and decay. There all numbers of a step are tensors,
+// so that a recorded step (recorded_step.h) can be replayed with others.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -44,22 +44,38 @@ class AdamW {
   // Loshchilov and Hutter 2019, betas 0.9 and 0.999.
   void step(double learning_rate, ThreadTeam& team);
 
+  // Both by LibTorch's operations, on any device and to be recorded. learning_rate: one float, on
+  // the parameters' device. steps() counts what was replayed when count_step() says so.
+  void step_by_operations(const torch::Tensor& learning_rate, double max_norm);
+  void count_step() { ++steps_; }
+
   // A checkpoint holds these, [P] each. The parameters are the model's own.
   torch::Tensor parameters() const { return parameters_; }
   torch::Tensor gradients() const { return gradients_; }
   torch::Tensor first_moment() const { return first_moment_; }
   torch::Tensor second_moment() const { return second_moment_; }
   std::int64_t steps() const { return steps_; }
-  void set_steps(std::int64_t steps) { steps_ = steps; }
+  void set_steps(std::int64_t steps);
 
  private:
   struct Part {
     std::int64_t begin, size;
     double rate;
   };
+  struct Run {
+    std::int64_t begin, size;
+    double rate, decay;
+  };
+  // What one call of LibTorch's fused AdamW takes: views of all runs of one rate and one decay.
+  struct Group {
+    double rate, decay;
+    std::vector<torch::Tensor> parameters, gradients, first_moment, second_moment, steps;
+  };
+  void add_to_group(const Run& run);
   double sum_gradients(ThreadTeam& team, std::span<float* const> parts);
+  void norm_by_operations(double max_norm);
   void step_on_cpu(const Part& part, double learning_rate, ThreadTeam& team);
-  void step_elsewhere(const Part& part, double learning_rate);
+  void step_groups(const torch::Tensor& learning_rate);
 
   // Our kernels are for floats on the CPU.
   bool has_kernels() const {
@@ -67,8 +83,11 @@ class AdamW {
   }
 
   torch::Tensor parameters_, gradients_, first_moment_, second_moment_, decay_;
-  torch::Tensor norm_;       // of the gradients, where they are
-  std::vector<Part> parts_;  // neighbours of one rate
+  torch::Tensor norm_;                    // of the gradients, where they are
+  std::vector<Part> parts_;               // neighbours of one rate
+  std::vector<Group> groups_;             // the same by decay
+  std::optional<torch::Tensor> divisor_;  // of the gradients, to clip them: a float where they are
+  torch::Tensor steps_there_;             // steps_ as a float where the parameters are
   std::int64_t steps_ = 0;
   double gradient_scale_ = 1;
 };

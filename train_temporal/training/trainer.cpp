@@ -1,5 +1,6 @@
 #include "train_temporal/training/trainer.h"
 
+#include <c10/core/StreamGuard.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -85,7 +86,8 @@ Trainer::Trainer(const FitTask& task, const TuneMemory& memory)
       sampler_(task.config.order, task.options.train_frames, task.seed),
       objective_(task_.targets, task.split.train, task.options.objective),
       micro_batches_(vit_ ? memory.micro_batches : first_micro_batches(task)),
-      best_parameters_(optimizer_.parameters().clone()) {
+      best_parameters_(optimizer_.parameters().clone()),
+      stream_(task.dataset.device) {
   early_stop_.patience = task.options.patience;
   model_->precision.type = task.options.precision;
   if (!vit_ && !model_->precision.active() && FusedGru::supports(*model_)) {
@@ -119,12 +121,51 @@ double Trainer::train_epoch(std::size_t epoch, double& learning_rate) {
   LossSum total;
   for (const auto& exams : groups) {
     source_->next();
-    total += gradients(batch_items(exams, epoch), epoch);
+    const std::vector<BatchItem> items = batch_items(exams, epoch);
     learning_rate = options.learning_rate *
                     schedule_factor(options.schedule, optimizer_.steps(), steps, warmup);
+    if (step_recorded(items, epoch, learning_rate, total)) continue;
+    total += gradients(items, epoch);
     update_parameters(learning_rate);
   }
+  if (recorded_) total += recorded_->take_losses();
   return total.mean();
+}
+
+std::unique_ptr<RecordedStep> Trainer::make_recorded_step() {
+  const FitOptions& options = task_.options;
+  const bool records = dataset_.device.is_cuda() && !vit_ && options.mixup == 0 &&
+                       !model_->precision.active() && micro_batches_.training >= options.batch &&
+                       RecordedStep::fits(task_.config, objective_);
+  if (!records) return nullptr;
+  std::int64_t most = 1;
+  for (const std::size_t exam : task_.split.train)
+    most = std::max(most, dataset_.sequences[exam].frames());
+  if (options.train_frames > 0) most = std::min(most, options.train_frames);
+  return std::make_unique<RecordedStep>(
+      RecordedStep::Fit{*model_, task_.config, dataset_, objective_, optimizer_, options.batch,
+                        static_cast<std::size_t>(most), options.clip},
+      cuda_graphs());
+}
+
+bool Trainer::step_recorded(const std::vector<BatchItem>& items, std::size_t epoch,
+                            double learning_rate, LossSum& sum) {
+  if (!recorded_) return false;
+  try {
+    sum += recorded_->compute(items, dropout_in(epoch), learning_rate);
+    return true;
+  } catch (const c10::OutOfMemoryError&) {
+    sum += recorded_->take_losses();
+    recorded_ = nullptr;
+    optimizer_.set_steps(optimizer_.steps());  // which the step may have counted already
+    log_info("out of memory: training goes on without CUDA graphs");
+    return false;
+  }
+}
+
+Dropout Trainer::dropout_in(std::size_t epoch) const {
+  return Dropout(task_.config.dropout, task_.seed, epoch, task_.options.noise,
+                 task_.config.clean_inputs());
 }
 
 std::vector<BatchItem> Trainer::batch_items(std::span<const std::size_t> exams,
@@ -188,8 +229,7 @@ LossSum Trainer::gradients(const std::vector<BatchItem>& items, std::size_t epoc
 
 LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, std::size_t epoch) {
   items_at_hand_ = items.size();
-  const Dropout dropout(task_.config.dropout, task_.seed, epoch, task_.options.noise,
-                        task_.config.clean_inputs());
+  const Dropout dropout = dropout_in(epoch);
   if (fused_ && objective_.couples())
     objective_.couple(fused_->outputs(items, dropout, micro_batches_.training));
   if (fused_) return fused_->compute(items, objective_, dropout, micro_batches_.training);
@@ -245,6 +285,7 @@ double Trainer::loss_of(const std::vector<std::size_t>& exams) {
 
 void Trainer::run_epoch() {
   using Clock = std::chrono::steady_clock;
+  const c10::StreamGuard stream(stream_.get());
   const auto begun = Clock::now();
   EpochLosses losses;
   const bool measures = task_.start && history_.empty();
@@ -268,6 +309,7 @@ void Trainer::run_epoch() {
 }
 
 FitRecord Trainer::finish() {
+  const c10::StreamGuard stream(stream_.get());
   optimizer_.parameters().copy_(best_parameters_);
   FitRecord result;
   result.seed = task_.seed;
@@ -284,6 +326,7 @@ FitRecord Trainer::finish() {
 }
 
 FitState Trainer::state() const {
+  stream_.get().synchronize();
   return {task_.seed,
           history_,
           early_stop_,
@@ -301,6 +344,7 @@ void Trainer::restore(const FitState& state) {
   if (state.seed != task_.seed || state.parameters.sizes() != optimizer_.parameters().sizes()) {
     throw DataError("the checkpoint belongs to another fit; start again with --overwrite");
   }
+  const c10::StreamGuard stream(stream_.get());
   history_ = state.history;
   early_stop_ = state.early_stop;
   early_stop_.patience = task_.options.patience;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/torch/device.h"
 #include "train_temporal/data/feature_source.h"
 #include "train_temporal/models/sequence_model.h"
 #include "train_temporal/splits/split.h"
@@ -15,6 +16,7 @@
 #include "train_temporal/training/objective/early_stop.h"
 #include "train_temporal/training/optimizer.h"
 #include "train_temporal/training/prediction.h"
+#include "train_temporal/training/recorded_step.h"
 #include "train_temporal/training/step.h"
 #include "train_temporal/tune/tuned_vit.h"
 
@@ -158,10 +160,15 @@ class Trainer {
   double train_epoch(std::size_t epoch, double& learning_rate);
   std::vector<BatchItem> batch_items(std::span<const std::size_t> exams, std::size_t epoch) const;
   std::size_t view_of(std::size_t exam, std::size_t epoch) const;
+  std::unique_ptr<RecordedStep> make_recorded_step();
+  // False where the step has to be done otherwise, as all that come after it.
+  bool step_recorded(const std::vector<BatchItem>& items, std::size_t epoch, double learning_rate,
+                     LossSum& sum);
   void update_parameters(double learning_rate);
   double loss_of(const std::vector<std::size_t>& exams);
   LossSum gradients(const std::vector<BatchItem>& items, std::size_t epoch);
   LossSum try_gradients(const std::vector<BatchItem>& items, std::size_t epoch);
+  Dropout dropout_in(std::size_t epoch) const;
   std::vector<double> predict(const std::vector<std::size_t>& exams);
   std::vector<double> predict_loaded(const std::vector<std::size_t>& exams);
   std::vector<std::size_t> order_of(std::size_t epoch) const;
@@ -177,7 +184,8 @@ class Trainer {
   std::unique_ptr<FusedStep> fused_;  // null where autograd does the work
   FrameSampler sampler_;
   Objective objective_;
-  std::size_t items_at_hand_ = 0;  // of the step; they go through the model now
+  std::unique_ptr<RecordedStep> recorded_;  // null on a CPU, and for what it does not do
+  std::size_t items_at_hand_ = 0;           // of the step; they go through the model now
   EarlyStop early_stop_;
   bool diverged_ = false;
   std::vector<EpochLosses> history_;
@@ -185,6 +193,7 @@ class Trainer {
   MicroBatches micro_batches_;
   LossScale loss_scale_;  // of float16
   torch::Tensor best_parameters_;
+  OwnStream stream_;  // of all that follows, so that fits overlap on a GPU
 };
 
 // Exams at a time as the options ask for them, before memory has its say.

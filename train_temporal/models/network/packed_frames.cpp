@@ -4,6 +4,8 @@
 #include <torch/nn/utils/rnn.h>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <numeric>
 
 #include "common/torch/to_device.h"
@@ -31,6 +33,61 @@ torch::Tensor turned(const torch::Tensor& x, const torch::Tensor& cosine,
   const std::int64_t half = cosine.size(-1);
   const torch::Tensor a = x.narrow(-1, 0, half), b = x.narrow(-1, half, half);
   return torch::cat({a * cosine - b * sine, b * cosine + a * sine}, -1);
+}
+
+// What cuDNN's order of the weights of a recurrent layer depends on.
+struct CudnnLayer {
+  bool is_lstm, both_ways;
+  std::int64_t input, hidden;
+
+  auto operator<=>(const CudnnLayer&) const = default;
+  std::int64_t mode() const { return is_lstm ? 2 : 3; }  // cudnnRNNMode_t
+  std::int64_t gates() const { return is_lstm ? 4 : 3; }
+};
+
+// A copy in that order, [P].
+torch::Tensor copied_in_order(at::TensorList weights, const CudnnLayer& layer) {
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> aliases;  // which the call makes views of its result
+  for (const torch::Tensor& weight : weights) aliases.push_back(weight.detach());
+  const std::int64_t each = std::ssize(aliases) / (layer.both_ways ? 2 : 1);
+  return at::_cudnn_rnn_flatten_weight(aliases, each, layer.input, layer.mode(), layer.hidden, 0, 1,
+                                       false, layer.both_ways);
+}
+
+// True where it is PyTorch's, one weight behind the other. Tried out once, on numbers that count:
+// that waits for the device.
+bool keeps_order(const CudnnLayer& layer, const torch::Device& device) {
+  static std::mutex mutex;
+  static std::map<CudnnLayer, bool> known;
+  const std::scoped_lock lock(mutex);
+  const auto found = known.find(layer);
+  if (found != known.end()) return found->second;
+  const std::int64_t rows = layer.gates() * layer.hidden;
+  const std::vector<std::int64_t> sizes = {rows * layer.input, rows * layer.hidden, rows, rows};
+  const torch::Tensor all = torch::arange(
+      std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}), torch::device(device));
+  std::vector<torch::Tensor> weights = all.to(torch::kFloat32).split_with_sizes(sizes);
+  weights[0] = weights[0].view({rows, layer.input});
+  weights[1] = weights[1].view({rows, layer.hidden});
+  return known[layer] = copied_in_order(weights, layer).equal(all.to(torch::kFloat32));
+}
+
+bool lie_in_a_row(at::TensorList weights) {
+  for (std::size_t i = 1; i < weights.size(); ++i)
+    if (weights[i].const_data_ptr<float>() !=
+        weights[i - 1].const_data_ptr<float>() + weights[i - 1].numel())
+      return false;
+  return true;
+}
+
+// The optimizer's own memory where it has that order, as it has of layers that read one way.
+torch::Tensor weights_in_order(at::TensorList weights, const CudnnLayer& layer) {
+  if (layer.both_ways || !lie_in_a_row(weights) || !keeps_order(layer, weights[0].device()))
+    return copied_in_order(weights, layer);
+  std::int64_t size = 0;
+  for (const torch::Tensor& weight : weights) size += weight.numel();
+  return weights[0].detach().as_strided({size}, {1});
 }
 
 torch::Tensor int_tensor(const std::vector<std::int64_t>& values, const torch::Device& device) {
@@ -124,28 +181,24 @@ Value PackedFrames::recur(const Value& x, std::int64_t layer) {
 
 // LibTorch's own entry looks for weights in cuDNN's order at the start of their storage, which is
 // the optimizer's and holds other parameters there: it would copy them, with a warning, at every
-// step (aten/src/ATen/native/cudnn/RNN.cpp, try_get_weight_buf). So they are copied here. In
-// autocast it would compute in float16 whatever the type asked for (aten/src/ATen/cudnn/
-// AutocastRNN.cpp), in which gradients need a loss scale: recurrence stays in float32.
+// step (aten/src/ATen/native/cudnn/RNN.cpp, try_get_weight_buf). In autocast it would compute in
+// float16 whatever the type asked for (aten/src/ATen/cudnn/AutocastRNN.cpp), in which gradients
+// need a loss scale: recurrence stays in float32. Of packed sequences cuDNN computes step by step;
+// of a grid it keeps the weights on the chip (the same file, get_algo).
 torch::Tensor PackedFrames::recurrent_on_cuda(const torch::Tensor& x, at::TensorList weights,
                                               const torch::Tensor& start) const {
-  constexpr std::int64_t kLstmMode = 2, kGruMode = 3;  // cudnnRNNMode_t
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const torch::Tensor input = x.to(torch::kFloat), first = start.to(torch::kFloat);
-  const bool both_ways = config_.bidirectional;
+  const torch::Tensor first = start.to(torch::kFloat);
+  torch::Tensor input = x.to(torch::kFloat);
+  const bool both_ways = config_.bidirectional, grid = batch_.even();
+  if (grid) input = input.view({-1, batch_.size(), input.size(1)});  // [T, B, I]
+  const CudnnLayer layer{is_lstm(), both_ways, input.size(-1), config_.hidden};
   const auto each = static_cast<std::int64_t>(weights.size()) / (both_ways ? 2 : 1);
-  const std::int64_t mode = is_lstm() ? kLstmMode : kGruMode, hidden = first.size(2);
-  torch::Tensor in_order;
-  {
-    const torch::NoGradGuard no_grad;
-    std::vector<torch::Tensor> aliases;  // which the call makes views of its result
-    for (const torch::Tensor& weight : weights) aliases.push_back(weight.detach());
-    in_order = at::_cudnn_rnn_flatten_weight(aliases, each, input.size(1), mode, hidden, 0, 1,
-                                             false, both_ways);
-  }
-  return std::get<0>(at::_cudnn_rnn(
-      input, weights, each, in_order, first, is_lstm() ? std::optional(first) : std::nullopt, mode,
-      hidden, 0, 1, false, 0.0, training_, both_ways, batch_.batch_sizes, std::nullopt));
+  const torch::Tensor states = std::get<0>(at::_cudnn_rnn(
+      input, weights, each, weights_in_order(weights, layer), first,
+      is_lstm() ? std::optional(first) : std::nullopt, layer.mode(), layer.hidden, 0, 1, false, 0.0,
+      training_, both_ways, grid ? std::vector<std::int64_t>() : batch_.batch_sizes, std::nullopt));
+  return grid ? states.flatten(0, 1) : states;
 }
 
 torch::Tensor PackedFrames::decaying(const torch::Tensor& x, std::int64_t layer) {
@@ -255,17 +308,27 @@ torch::Tensor PackedFrames::last_of(const torch::Tensor& states) const {
       {last.narrow(1, 0, hidden), states.narrow(0, 0, batch_.size()).narrow(1, hidden, hidden)}, 1);
 }
 
+// Behind the end of a sequence there are zeros, or what padding has there.
+torch::Tensor PackedFrames::in_grid(const torch::Tensor& rows) const {
+  if (batch_.even()) return rows.reshape({-1, batch_.size(), rows.size(1)}).transpose(0, 1);
+  return std::get<0>(torch::nn::utils::rnn::pad_packed_sequence(
+      PackedSequence(rows, batch_.batch_sizes_tensor()), /*batch_first=*/true));
+}
+
 Value PackedFrames::pool(const Value& x) {
   of_exams_ = true;
   const TemporalPool kind = pool_of(config_);
   if (kind == TemporalPool::kLast) return of(last_of(x.tensor));
-  const torch::Tensor frames = std::get<0>(torch::nn::utils::rnn::pad_packed_sequence(
-      PackedSequence(x.tensor, batch_.batch_sizes_tensor()), /*batch_first=*/true));  // [B, T, W]
-  const torch::Tensor lengths = batch_.tensors.lengths.unsqueeze(1);                  // [B, 1]
-  if (kind == TemporalPool::kMean) return of(frames.sum(1) / lengths.to(frames.scalar_type()));
-  const torch::Tensor scores = linear({x.width, frames}, "attention", 1).tensor;  // [B, T, 1]
+  torch::Tensor frames = in_grid(x.tensor);                           // [B, T, W]
+  const torch::Tensor lengths = batch_.tensors.lengths.unsqueeze(1);  // [B, 1]
   const torch::Tensor beyond =
       torch::arange(frames.size(1), lengths.options()).unsqueeze(0) >= lengths;  // [B, T]
+  if (kind == TemporalPool::kMean) {
+    if (batch_.padded)  // in the order of memory, or sums would round otherwise
+      frames = frames.transpose(0, 1).masked_fill(beyond.t().unsqueeze(2), 0).transpose(0, 1);
+    return of(frames.sum(1) / lengths.to(frames.scalar_type()));
+  }
+  const torch::Tensor scores = linear({x.width, frames}, "attention", 1).tensor;  // [B, T, 1]
   const torch::Tensor masked =
       scores.squeeze(2).masked_fill(beyond, -std::numeric_limits<float>::infinity());
   return of(masked.softmax(1).unsqueeze(1).bmm(frames).squeeze(1));

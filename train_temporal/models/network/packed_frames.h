@@ -37,6 +37,7 @@ class PackedFrames final : public TorchOperations {
   torch::Tensor recurrent_on_cuda(const torch::Tensor& x, at::TensorList weights,
                                   const torch::Tensor& start) const;
   torch::Tensor last_of(const torch::Tensor& states) const;
+  torch::Tensor in_grid(const torch::Tensor& rows) const;
   torch::Tensor rows_before(std::int64_t back) const;
   torch::Tensor places() const;
   const Grid& grid();

@@ -19,6 +19,12 @@ std::vector<TensorRow> tensors_of(const ModelConfig& config) {
   return list.take();
 }
 
+std::vector<DrawnRow> draws_of(const ModelConfig& config) {
+  TensorList list(config);
+  if (config.architecture->is_network()) outputs_of(list, config);
+  return list.take_draws();
+}
+
 std::vector<TensorRow> TensorList::take() {
   std::ranges::stable_sort(rows_, {}, &std::pair<std::size_t, TensorRow>::first);
   std::vector<TensorRow> rows;
@@ -46,6 +52,9 @@ void TensorList::add_statistics(const std::string& name, std::int64_t width) {
 
 Value TensorList::features() {
   add_statistics("feature", config_.dimension);
+  if (!config_.blank)
+    draws_.push_back(
+        {RandomPurpose::kInputNoise, config_.dimension - config_.clean_inputs(), false});
   return {config_.dimension};
 }
 
@@ -56,8 +65,16 @@ TimeInputs TensorList::times() {
 
 Value TensorList::clock() {
   add_statistics("clock", config_.clock_width);
+  draws_.push_back(
+      {RandomPurpose::kInputNoise, config_.clock_width - config_.clean_inputs(), true});
+  of_exams_ = !config_.per_frame();
   if (config_.per_frame()) times();
   return {config_.clock_width + (config_.per_frame() ? kClockFrameInputs : 0)};
+}
+
+Value TensorList::covariates() {
+  of_exams_ = !config_.per_frame();
+  return {config_.covariates};
 }
 
 Value TensorList::linear(const Value& x, const std::string& name, std::int64_t width) {
@@ -76,6 +93,11 @@ Value TensorList::join(const std::vector<Value>& parts) {
   Value joined;
   for (const Value& part : parts) joined.width += part.width;
   return joined;
+}
+
+Value TensorList::dropout(const Value& x, RandomPurpose purpose) {
+  draws_.push_back({purpose, x.width, of_exams_});
+  return x;
 }
 
 // As torch.nn.GRU and torch.nn.LSTM name and draw them: within ±1/√H.
@@ -102,6 +124,7 @@ Value TensorList::convolve(const Value& x, const std::string& name, std::int64_t
 }
 
 Value TensorList::pool(const Value& x) {
+  of_exams_ = true;
   if (pool_of(config_) == TemporalPool::kAttention) linear(x, "attention", 1);
   return x;
 }

@@ -1,5 +1,5 @@
 // The tensors of a model, from its description: names and shapes, in the order in which they are
-// registered, drawn and kept by the optimizer.
+// registered, drawn and kept by the optimizer. Also what its steps draw at random.
 #pragma once
 
 #include <map>
@@ -23,15 +23,26 @@ struct TensorRow {
 // Without the term of covariates beside the head. None of what is no network.
 std::vector<TensorRow> tensors_of(const ModelConfig& config);
 
+// Random numbers that a training step draws for each frame or exam: `width` of dropout or noise.
+struct DrawnRow {
+  RandomPurpose purpose;
+  std::int64_t width;
+  bool of_exams;
+
+  bool is_noise() const { return purpose == RandomPurpose::kInputNoise; }
+};
+std::vector<DrawnRow> draws_of(const ModelConfig& config);
+
 class TensorList final : public Operations {
  public:
   using Operations::Operations;
   std::vector<TensorRow> take();
+  std::vector<DrawnRow> take_draws() { return std::move(draws_); }
 
   Value features() override;
   TimeInputs times() override;
   Value clock() override;
-  Value covariates() override { return {config_.covariates}; }
+  Value covariates() override;
   Value linear(const Value& x, const std::string& name, std::int64_t width) override;
   Value norm(const Value& x, const std::string& name) override;
   Value add(const Value& a, const Value&) override { return a; }
@@ -46,6 +57,7 @@ class TensorList final : public Operations {
   Value weigh(const std::vector<Value>& values, const std::vector<Value>&, const Value&) override {
     return values.front();
   }
+  Value dropout(const Value& x, RandomPurpose purpose) override;
   Value recur(const Value& x, std::int64_t layer) override;
   Value convolve(const Value& x, const std::string& name, std::int64_t width, std::int64_t taps,
                  std::int64_t dilation) override;
@@ -61,6 +73,8 @@ class TensorList final : public Operations {
   std::vector<std::pair<std::size_t, TensorRow>> rows_;  // by place
   std::map<std::string, std::size_t> places_;
   std::size_t next_ = 0;
+  std::vector<DrawnRow> draws_;
+  bool of_exams_ = false;  // after pooling, and without frames
 };
 
 }  // namespace coldframe::temporal

@@ -76,15 +76,13 @@ Objective::Objective(const Targets& targets, const std::vector<std::size_t>& tra
     plain_.push_back(loss_of(labels, train, options, 0));
   }
   if (!is_cross_entropy()) return;
-  std::vector<std::int64_t> classes;
-  std::vector<float> weights;
   for (std::size_t exam = 0; exam < targets[0].value.size(); ++exam) {
     const double label = targets[0].at(exam, 0);
-    classes.push_back(std::isnan(label) ? 0 : static_cast<std::int64_t>(label));
-    weights.push_back(static_cast<float>(losses_[0].weight(label)));
+    class_of_.push_back(std::isnan(label) ? 0 : static_cast<std::int64_t>(label));
+    weight_of_.push_back(static_cast<float>(losses_[0].weight(label)));
   }
-  classes_ = torch::tensor(classes, torch::kInt64);
-  weights_ = torch::tensor(weights);
+  classes_ = torch::tensor(class_of_, torch::kInt64);
+  weights_ = torch::tensor(weight_of_);
 }
 
 bool Objective::couples() const {
@@ -217,9 +215,15 @@ torch::Tensor Objective::cross_entropy(const torch::Tensor& outputs,
   classes_ = to_device(classes_, outputs.device());
   weights_ = to_device(weights_, outputs.device());
   const torch::Tensor& exams = batch.tensors.exams;
-  const torch::Tensor index = classes_.index_select(0, exams).unsqueeze(1);
+  return cross_entropy_of(outputs, classes_.index_select(0, exams),
+                          weights_.index_select(0, exams));
+}
+
+torch::Tensor cross_entropy_of(const torch::Tensor& outputs, const torch::Tensor& classes,
+                               const torch::Tensor& weights) {
+  const torch::Tensor index = classes.unsqueeze(1);
   const torch::Tensor log_probability = outputs.log_softmax(1).gather(1, index).squeeze(1);
-  return -(log_probability * weights_.index_select(0, exams)).sum();
+  return -(log_probability * weights).sum();
 }
 
 }  // namespace coldframe::temporal

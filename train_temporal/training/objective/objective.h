@@ -69,6 +69,9 @@ class Objective {
   // model is; the second is that loss, summed over the batch.
   bool is_cross_entropy() const;
   torch::Tensor cross_entropy(const torch::Tensor& outputs, const PackedBatch& batch) const;
+  // What it is made of: an exam's class, and its weight, 0 without a label.
+  std::int64_t class_of(std::size_t exam) const { return class_of_[exam]; }
+  float weight_of(std::size_t exam) const { return weight_of_[exam]; }
 
  private:
   struct Coupled {
@@ -77,8 +80,14 @@ class Objective {
   const Targets& targets_;
   std::vector<TargetLoss> losses_, plain_;               // in training, in evaluation
   std::vector<std::map<std::size_t, Coupled>> coupled_;  // [target] of each exam
-  // Of every exam, for cross_entropy(): on the device of its last call.
-  mutable torch::Tensor classes_, weights_;  // [E] int64, float
+  // Of every exam, for cross_entropy().
+  std::vector<std::int64_t> class_of_;
+  std::vector<float> weight_of_;
+  mutable torch::Tensor classes_, weights_;  // the same, on the device of its last call
 };
+
+// Of outputs [B, C], summed over the batch. classes: [B] int64; weights: [B]
+torch::Tensor cross_entropy_of(const torch::Tensor& outputs, const torch::Tensor& classes,
+                               const torch::Tensor& weights);
 
 }  // namespace coldframe::temporal

@@ -1,0 +1,33 @@
+// All masks and the noise of a training step on a device from one draw, to the bit as they are by
+// themselves: so a step launches few kernels, and takes its random rows with the rest of the batch.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "train_temporal/data/batcher.h"
+#include "train_temporal/models/dropout.h"
+#include "train_temporal/models/network/tensor_list.h"
+
+namespace coldframe::temporal {
+
+class StepDraws {
+ public:
+  // Of those draws that `dropout` makes; its factors and deviation are those of every step.
+  StepDraws(const ModelConfig& config, const Dropout& dropout, const torch::Device& device);
+
+  // [R] where the rows of each begin, masks first; `dropout` and `batch` are the step's.
+  std::vector<std::int64_t> starts(const Dropout& dropout, const PackedBatch& batch) const;
+  // From those, on the device: of() gives what has been drawn for N frames of B exams.
+  void draw(const torch::Tensor& starts, std::int64_t frames, std::int64_t exams);
+  const torch::Tensor& of(RandomPurpose purpose) const { return drawn_.at(purpose); }
+
+ private:
+  std::vector<DrawnRow> rows_;
+  Dropout::Factors factors_;
+  torch::Tensor noise_table_;
+  std::map<RandomPurpose, torch::Tensor> drawn_;  // [N or B, width]
+};
+
+}  // namespace coldframe::temporal
