@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import coldframe
 from coldframe import programs
@@ -75,6 +76,29 @@ def test_a_run_is_tables(study):
     assert metrics.loc[("gru", "auroc"), "value"] == told[told["primary"]]["value"]
     assert metrics.loc[("gru", "brier"), "pooled"] == run.summary["models"][0]["metrics"]["brier"]["pooled"]["value"]
     assert set(run.metrics["model"]) == {"gru", "mean", "shuffled"} and set(run.metrics["target"]) == {"label"}
+
+
+def test_the_page_s_batches_go_through_a_model(study):
+    """Of common/python/README.md."""
+    _, cache, run, bundle = study
+    page = Path(coldframe.__file__).parents[1] / "README.md"
+    block = page.read_text().split("## Models in PyTorch")[1].split("```python\n")[1].split("```")[0]
+    names = {"coldframe": coldframe, "run": run, "cache": cache}
+    exec(block, names)
+    assert names["probabilities"].shape == (4, 2) and names["logits"].requires_grad
+
+
+def test_a_bundle_s_models_are_its_run_s(study):
+    folder, _, run, bundle = study
+    tar = coldframe.Bundle.make(run, folder / "x.tar", tar=True, progress=False)
+    for control in (None, "mean"):
+        theirs = [model.state_dict() for model in run.models(control)]
+        for found in (bundle.models(control), tar.models(control)):
+            assert [model.card["fold"] for model in found] == [0, 1]
+            assert all(torch.equal(a[name], model.state_dict()[name]) for a, model in zip(theirs, found) for name in a)
+    for one in (bundle, tar):
+        with pytest.raises(FileNotFoundError, match="no model at .*controls/clock; expected"):
+            one.models("clock")
 
 
 def test_several_targets_have_metrics_each(study, tmp_path):

@@ -6,6 +6,7 @@
     run = coldframe.train(cache, "runs/first", target="label", folds=5)
     run.metrics, run.predictions                        # DataFrames
     coldframe.open("exams.cache").features("E0000")     # float32 [T, D]
+    run.model(fold=0)                                   # torch.nn.Module
     coldframe.Bundle("first.bundle").predict(["a.dcm", "b.mp4"])
 
 The programs do the work (`coldframe COMMAND --help`); this package starts them and reads what they write. It reads
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from coldframe.cache import Cache, open
     from coldframe.commands import evaluate, extract, import_features, make_exams, train
     from coldframe.errors import ColdframeError, JobError, Stopped, UsageError
+    from coldframe.models import TemporalModel, drop_missing
     from coldframe.run import Run
     from coldframe.torch_data import ExamDataset, collate
     from coldframe.version import __version__
@@ -32,6 +34,7 @@ _MODULES = {
     "commands": ["evaluate", "extract", "import_features", "make_exams", "train"],
     "errors": ["ColdframeError", "JobError", "Stopped", "UsageError"],
     "exchange": [],
+    "models": ["TemporalModel", "drop_missing"],
     "run": ["Run"],
     "torch_data": ["ExamDataset", "collate"],
     "version": ["__version__"],
@@ -46,9 +49,11 @@ __all__ = [
     "JobError",
     "Run",
     "Stopped",
+    "TemporalModel",
     "UsageError",
     "__version__",
     "collate",
+    "drop_missing",
     "evaluate",
     "exchange",
     "extract",

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import tarfile
 import tempfile
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from coldframe.programs import Option, Place, run
 from coldframe.tables import read_csv, write_csv
+
+if TYPE_CHECKING:
+    from coldframe.models import TemporalModel
 
 
 class Bundle:
@@ -41,6 +45,23 @@ class Bundle:
     def facts(self) -> dict[str, Any]:
         """What `coldframe bundle show --json` says: targets, classes, recipe, counts of the training, digest."""
         return dict(json.loads(run("bundle", "show", self.path, options={"json": True}, progress=False).output))
+
+    def models(self, control: str | None = None) -> list[TemporalModel]:
+        """All fits of the main model, or of a control, as torch.nn.Module, by repeat, fold and seed. Nothing is held against
+        SHA256SUMS, as `coldframe bundle verify` does. FileNotFoundError: the bundle has none."""
+        from coldframe.models import read_models
+
+        folder = "models" if control is None else f"controls/{control}"
+        if self.path.is_dir():
+            files = {file.name: file.read_bytes() for file in (self.path / folder).glob("*.safetensors")}
+        else:
+            with tarfile.open(self.path) as tar:
+                found = {Path(name): tar.extractfile(name) for name in tar.getnames()}
+                kept = {path: file for path, file in found.items() if path.parent == Path("bundle", folder)}
+                files = {
+                    path.name: file.read() for path, file in kept.items() if file and path.suffix == ".safetensors"
+                }
+        return read_models(self.path / folder, files)
 
     def predict(
         self,

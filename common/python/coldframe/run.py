@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from coldframe.programs import Place
 from coldframe.tables import read_csv
+
+if TYPE_CHECKING:
+    from coldframe.models import TemporalModel
 
 
 class Run:
@@ -55,6 +58,20 @@ class Run:
     def control(self, name: str) -> pd.DataFrame:
         """The predictions of a control, such as "shuffled". FileNotFoundError for one that was not fitted."""
         return read_csv(self.path / f"predictions-{name}.csv")
+
+    def model(self, fold: int, seed: int = 0, repeat: int = 0, control: str | None = None) -> TemporalModel:
+        """One fit as a torch.nn.Module, of the main model or of a control. FileNotFoundError: the run kept none such."""
+        for model in self.models(control):
+            if (model.card["fold"], model.card["seed"], model.card["repeat"]) == (fold, seed, repeat):
+                return model
+        raise FileNotFoundError(f"{self.path} has no fit of fold {fold}, seed {seed}, repeat {repeat}")
+
+    def models(self, control: str | None = None) -> list[TemporalModel]:
+        """All fits of the main model, or of a control, by repeat, fold and seed. FileNotFoundError: the run kept none."""
+        from coldframe.models import read_models
+
+        folder = self.path / ("models" if control is None else f"controls/{control}")
+        return read_models(folder, {file.name: file.read_bytes() for file in folder.glob("*.safetensors")})
 
     @cached_property
     def folds(self) -> pd.DataFrame:
