@@ -4,7 +4,7 @@
     bundle_probability.py model.bundle features.npy       # [T, D]: the frames that are present, in order
 
 It knows what `coldframe train --inputs level` makes of frames at even times: a GRU with attention over its
-outputs. examples/temporal_model.py knows all models, and `predict("model.bundle", features, times)` too.
+outputs. `coldframe.Bundle("model.bundle").models()` of the Python package has all models, in PyTorch.
 """
 import json
 import pathlib
@@ -29,7 +29,7 @@ def require_known(file, card):
     found += ["a target of each frame" for target in targets if target["per_frame"]]
     if found:
         raise ValueError(f"{file} has {', '.join(found)}; expected one target with classes and the default model: "
-                         "take predict() of examples/temporal_model.py")
+                         "take coldframe.Bundle(path).models()")
 
 
 def sigmoid(x):

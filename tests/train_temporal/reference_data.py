@@ -4,11 +4,8 @@ from dataclasses import dataclass
 import h5py
 import numpy as np
 import torch
-import training_support  # noqa: F401  (finds examples/)
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
-
-from temporal_model import time_inputs
 
 
 @dataclass
@@ -72,10 +69,10 @@ class ClockModel(nn.Module):
 
 
 class View:
-    """Holds what a model is given: padded features, lengths and time inputs, or the clock."""
+    """Holds what a model is given: padded features, seconds and lengths, or the clock."""
 
-    def __init__(self, exams, order, use_time, clock):
-        self.exams, self.order, self.use_time, self.clock = exams, order, use_time, clock
+    def __init__(self, exams, order, clock):
+        self.exams, self.order, self.clock = exams, order, clock
         self.kinds = sorted({exam.kind for exam in exams.values()})
         self.fixed = {}  # of `shuffled`: one order for each exam, kept for all evaluations of a fit
 
@@ -104,11 +101,10 @@ class View:
         """The arguments of the model."""
         if self.clock:
             return (torch.tensor(np.array([self.clock_of(n) for n in names]), dtype=torch.float32),)
-        features, time = [], []
+        features, seconds = [], []
         for name in names:
             at, when = self.frames(name, count, random, training)
             features.append(self.exams[name].features[at])
-            time.append(time_inputs(self.exams[name].seconds[when]))
+            seconds.append(torch.from_numpy(self.exams[name].seconds[when]))
         lengths = torch.tensor([len(x) for x in features])
-        times = pad_sequence(time, True) if self.use_time else None
-        return pad_sequence(features, True), lengths, times
+        return pad_sequence(features, True), pad_sequence(seconds, True), lengths

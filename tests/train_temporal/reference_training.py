@@ -22,18 +22,18 @@ from reference_data import ClockModel, View, read_cache
 from safetensors import safe_open
 from sklearn.metrics import roc_auc_score
 from torch.nn.functional import cross_entropy
-from training_support import coldframe
+from training_support import coldframe  # (finds the package)
 
-from temporal_model import TemporalModel, time_inputs
+from coldframe.models import TemporalModel, time_inputs
 
 
 def view_and_model(name, settings, exams):
     """Returns what the model `name` sees, and the model without its statistics."""
-    view = View(exams, settings["frame_order"], settings["time"], name == "clock")
+    view = View(exams, settings["frame_order"], name == "clock")
     if name == "clock":
         width = len(view.clock_of(next(iter(exams))))
         return view, ClockModel(width, settings["classes"], settings["dropout"])
-    return view, TemporalModel(settings)
+    return view, TemporalModel.build({"model": settings})
 
 
 @torch.no_grad()
@@ -51,10 +51,11 @@ def set_statistics(model, view, names):
     deviation = frames.std(0, unbiased=False)
     model.feature_mean.copy_(frames.mean(0))
     model.feature_std.copy_(deviation.clamp_min(max(0.01 * deviation.mean().item(), 1e-6)))
-    if view.use_time:
-        time = torch.cat([time_inputs(view.exams[name].seconds) for name in names]).double()
+    if hasattr(model, "time_mean"):
+        inputs = [time_inputs(torch.from_numpy(view.exams[name].seconds)[None]) for name in names]
+        time, is_known = (torch.cat([part[0] for part in parts]) for parts in zip(*inputs))
         for column in range(2):
-            known = time[time[:, 2 + column] > 0, column]
+            known = time[is_known[:, column] > 0, column]
             model.time_mean[column], model.time_std[column] = known.mean(), spread(known)
 
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
-sys.path += [str(REPO / "examples"), str(REPO / "tests" / "support")]
+sys.path += [str(REPO / folder) for folder in ("common/python", "examples", "tests/support")]
 from loaded_program import BUILD, loaded  # noqa: E402
 
 PROGRAM = BUILD / "bin" / "coldframe-train_temporal"
@@ -64,6 +64,40 @@ def ramp_cache(folder, count=60, **options):
     name = options.pop("name", "made.cache")
     recipe = options.pop("recipe", None)
     return make_cache(folder, *ramp_exams(count, **options), recipe=recipe, name=name)
+
+
+def uneven(exams, seed):
+    """The exams at uneven times, some of which are unknown, and with missing frames."""
+    random = np.random.default_rng(seed)
+    for number, entry in enumerate(exams):
+        steps = random.uniform(0.05, 2.0, len(entry["present"]))
+        entry["time_s"] = list(np.cumsum(steps) - steps[0])
+        if number % 4 == 0:
+            entry["present"][2] = 0
+        if number % 5 == 0:
+            entry["time_s"] = [None] * len(steps)
+        if number % 5 == 1:
+            entry["time_s"][0] = None
+    return exams
+
+
+def uneven_run(folder, *words):
+    """The cache of such exams, a run on them, exams and features."""
+    exams, features = ramp_exams(40, ragged=True)
+    exams = uneven(exams, 1)
+    for entry, values in zip(exams, features):
+        values[~np.array(entry["present"], bool)] = np.nan
+    cache, run = make_cache(folder, exams, features), folder / "run"
+    succeed("train", "--cache", cache, "--target", "label", "--out", run, *quick("--folds", 2, "--seeds", 2, *words))
+    return cache, run, exams, features
+
+
+def present_frames(exams, features):
+    """Returns what the cache holds of each exam's present frames, and their times."""
+    present = [np.array(e["present"], bool) for e in exams]
+    rows = [f.astype(np.float16).astype(np.float32)[p] for f, p in zip(features, present)]
+    times = [np.array([np.nan if t is None else t for t in e["time_s"]])[p] for e, p in zip(exams, present)]
+    return rows, times
 
 
 def coldframe(*words, cwd=None, variables={}, **options):

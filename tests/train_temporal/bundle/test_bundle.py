@@ -19,7 +19,7 @@ from tuning_support import PIXELS, frame, tiny_vit
 
 import bundle_probability
 from coldframe import open as open_cache
-import temporal_model
+import fitted
 
 
 def test_the_same_run_makes_the_same_bytes(made):
@@ -248,7 +248,7 @@ def test_python_gives_the_bundle_s_probabilities(made, tmp_path):
     for exam, expected in zip(cache.exams["id"], told):
         features = cache.features(exam)
         assert np.abs(bundle_probability.predict(made.bundle, features) - expected).max() < 1e-6
-        by_torch = temporal_model.predict(made.bundle, features)
+        by_torch = fitted.predict(made.bundle, features)
         assert np.abs(np.array(list(by_torch.values())) - expected).max() < 1e-6
 
 
@@ -268,7 +268,7 @@ def test_python_refuses_what_it_does_not_know(made, tmp_path, part, key, value):
     np.save(tmp_path / "x.npy", np.zeros((2, card["model"]["dimension"])))
     script = [sys.executable, bundle_probability.__file__, tmp_path, tmp_path / "x.npy"]
     said = subprocess.run(script, capture_output=True, text=True)
-    assert said.returncode == 1 and said.stdout == "" and "take predict() of examples/temporal_model.py" in said.stderr
+    assert said.returncode == 1 and said.stdout == "" and "take coldframe.Bundle(path).models()" in said.stderr
 
 
 @pytest.mark.parametrize("task", ["cox", "hazards"])

@@ -8,7 +8,7 @@ import pytest
 from safetensors import safe_open
 from training_support import BUILD, coldframe, exam, make_cache, quick, succeed
 
-import temporal_model
+import fitted
 
 
 def cohort(folder, name="own", count=60, elapsed=True, seed=0):
@@ -99,7 +99,7 @@ def test_predictions_equal_the_modules(run, tmp_path):
     starts = [(600 if n % 2 else 8) * random.uniform(0.8, 1.2) for n in range(40)]
     features = random.normal(size=(40, 1, 6)).astype(np.float16)
     for n in range(40):
-        theirs = temporal_model.predict(run[0], features[n].astype(np.float32), [0.0], start=starts[n] if n < 30 else np.nan)
+        theirs = fitted.predict(run[0], features[n].astype(np.float32), [0.0], start=starts[n] if n < 30 else np.nan)
         assert abs(table.p_1[n] - theirs["1"]) < 1e-5
         assert n >= 30 or (table.p_1[n] > 0.5) == (n % 2 == 1)
 

@@ -12,7 +12,7 @@ from sksurv.metrics import concordance_index_censored, cumulative_dynamic_auc, i
 from sksurv.util import Surv
 from training_support import coldframe, exam, make_cache, quick, succeed
 
-import temporal_model
+import fitted
 
 FRAMES = 8
 
@@ -135,14 +135,13 @@ def test_predict_and_evaluate_at_other_horizons(run, cache, tmp_path):
     predicted = pd.read_csv(tmp_path / "p.csv")
     assert list(predicted)[2:6] == ["risk", "survival_50", "survival_200", "survival_5000"]
     assert (predicted.survival_50 >= predicted.survival_200).all() and (predicted.survival_200 >= predicted.survival_5000).all()
-    models = [temporal_model.load(path) for path in sorted((out / "models").glob("*.safetensors"))]
+    models = fitted.models_of(out)
     for i in (0, 11):
         theirs = 0
-        for model, card in models:
-            target = {**card["targets"][0], "horizons": [50.0, 200.0, 5000.0]}
-            with torch.no_grad():
-                outputs = model(torch.from_numpy(features[i].astype(np.float16).astype(np.float32))[None], torch.tensor([FRAMES]))
-            theirs = theirs + temporal_model.read_outputs(target, outputs[0].double()) / len(models)
+        for model in models:
+            model.card["targets"][0]["horizons"] = [50.0, 200.0, 5000.0]
+            outputs = fitted.outputs_of(model, features[i].astype(np.float16))
+            theirs = theirs + model.predictions(outputs)["days"] / len(models)
         np.testing.assert_allclose(predicted.iloc[i, 2:6].to_numpy(float), theirs, atol=1e-4)
     contributions = pd.read_csv(tmp_path / "e.csv")
     assert set(contributions.exam) == set(predicted.exam)
@@ -247,7 +246,7 @@ def test_few_events_get_few_intervals(tmp_path):
     for number, entry in enumerate(exams):
         entry["columns"]["died"] = "yes" if number % 8 == 0 else "no"
     _, _, done = train(make_cache(tmp_path, exams, features), tmp_path / "run", "days:died:hazards", "--folds", 2, "--epochs", 1)
-    _, card = temporal_model.load(next((tmp_path / "run" / "models").glob("*.safetensors")))
+    card = fitted.models_of(tmp_path / "run")[0].card
     assert card["targets"][0]["intervals"] == len(card["targets"][0]["times"]) == 2, done.stderr
 
 

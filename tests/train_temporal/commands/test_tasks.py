@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn import metrics as sk
 from training_support import coldframe, exam, make_cache, quick, succeed
 
-import temporal_model
+import fitted
 
 
 def known_exams(count=90, frames=6, dimension=6, seed=0):
@@ -164,7 +164,7 @@ def test_targets_of_different_tasks_share_a_model_and_mask_gaps(tmp_path):
     assert coldframe("predict", "--run", tmp_path / "run", "--cache", made, "--out",
                      out).returncode == 0
     row = pd.read_csv(out).iloc[5]
-    theirs = temporal_model.predict(tmp_path / "run", features[5].astype(np.float16))
+    theirs = fitted.predict(tmp_path / "run", features[5].astype(np.float16))
     assert row["age:predicted"] == pytest.approx(theirs["age"], abs=1e-4)
     for name in ["grade", "ill"]:
         for of_class, probability in theirs[name].items():
@@ -216,7 +216,7 @@ def test_a_class_per_frame(tmp_path, model):
     predicted = pd.read_csv(out)
     assert list(predicted) == ["exam", "patient", "frame", "p_0", "p_1", "predicted", "unlike_training", "unlike_rank"]
     assert len(predicted) == 60 * 6 - 1
-    theirs = temporal_model.predict(tmp_path / "run", features[3].astype(np.float16))
+    theirs = fitted.predict(tmp_path / "run", features[3].astype(np.float16))
     np.testing.assert_allclose(predicted[predicted.exam == "exam-3"][["p_0", "p_1"]], theirs,
                                atol=1e-5)
     # Every frame's features beside its prediction: the sign of feature 0 is the class.
@@ -268,7 +268,7 @@ def test_frames_one_by_one_are_predicted_outside_coldframe(cache, tmp_path):
     assert coldframe("predict", "--run", tmp_path / "run", "--cache", cache, "--out",
                      tmp_path / "p.csv").returncode == 0
     predicted = pd.read_csv(tmp_path / "p.csv")
-    theirs = temporal_model.predict(tmp_path / "run", features[3].astype(np.float16))
+    theirs = fitted.predict(tmp_path / "run", features[3].astype(np.float16))
     np.testing.assert_allclose(predicted[predicted.exam == "exam-3"][["p_0", "p_1"]], theirs,
                                atol=1e-5)
     listed = coldframe("train", "--list", tmp_path / "run")

@@ -14,7 +14,7 @@ from training_support import PROGRAM, coldframe, ramp_cache, succeed
 from tuning_support import BLOCKS, CUT, PIXELS, SIDE, cut_cache, extract, tiny_vit, train, tuned, words
 
 from coldframe import Cache
-from temporal_model import predict
+from fitted import predict
 
 
 def folder_of(run, fold=0):

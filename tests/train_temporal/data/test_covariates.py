@@ -15,7 +15,7 @@ from sklearn.impute import MissingIndicator
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from training_support import PROGRAM, REPO, coldframe, exam, make_cache, quick, succeed
 
-import temporal_model
+import fitted
 
 sys.path.append(str(REPO / "tests" / "train_temporal"))
 from covariate_cohorts import columns_of, made_cache, made_exams  # noqa: E402
@@ -74,19 +74,19 @@ def test_held_out_predictions_equal_pytorch_on_what_scikit_learn_encodes(cohort,
     values = pd.DataFrame(columns_of(exams)).T.reset_index(drop=True)
     place = {entry["id"]: number for number, entry in enumerate(exams)}
     splits, ours = pd.read_csv(tmp_path / "run" / "splits.csv"), pd.read_csv(tmp_path / "run" / "predictions.csv")
+    models = fitted.models_of(tmp_path / "run")
     for fold, rows in ours.groupby("fold"):
         part = splits[(splits.fold == fold) & (splits.part == "train")].exam.map(place).to_numpy()
         encoded = by_scikit(values, part)
-        model, card = temporal_model.load(tmp_path / "run" / "models" / f"fold-{fold}-seed-0.safetensors")
+        model = models[fold]
         for _, row in rows.iterrows():
             number = place[row.exam]
-            own = temporal_model.covariate_inputs(card, {**columns_of(exams)[row.exam], **dict(sex=values.sex[number].replace("nan", ""))})
+            own = model.encode_covariates([{**columns_of(exams)[row.exam], **dict(sex=values.sex[number].replace("nan", ""))}])[0]
             np.testing.assert_allclose(own, encoded[number], rtol=0, atol=1e-6)
             x = torch.from_numpy(features[number].astype(np.float16).astype(np.float32))[None]
             with torch.no_grad():
-                outputs = model(x, torch.tensor([x.shape[1]]), None, torch.from_numpy(encoded[number])[None])
-            probability = (outputs[0].double() / card["targets"][0]["temperature"]).softmax(0)
-            assert probability[1].item() == pytest.approx(row.p_1, abs=1e-5)
+                outputs = model(x, covariates=torch.from_numpy(encoded[number])[None])
+            assert model.predictions(outputs.double())["label"][0, 1].item() == pytest.approx(row.p_1, abs=1e-5)
     assert ours.p_1.std() > 0.01
 
 
@@ -98,7 +98,7 @@ def test_predict_applies_each_fold_s_encoding(cohort, tmp_path):
     ours = pd.read_csv(tmp_path / "p.csv")
     for i in range(0, 60, 9):
         known = {name: value.replace("nan", "") for name, value in exams[i]["columns"].items()}
-        one = temporal_model.predict(tmp_path / "run", features[i].astype(np.float16), covariates=known)
+        one = fitted.predict(tmp_path / "run", features[i].astype(np.float16), covariates=known)
         np.testing.assert_allclose(ours.loc[i, ["p_0", "p_1"]].astype(float), list(one.values()), rtol=0, atol=1e-5)
     other = [exam(0, 3, "1", columns={"label": "1", "age": "51", "sex": "D"}), exam(1, 3, "0", columns={"label": "0"})]
     frames = [np.zeros((3, 8)), np.ones((3, 8))]

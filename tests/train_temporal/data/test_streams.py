@@ -11,7 +11,8 @@ import pytest
 import torch
 from training_support import PROGRAM, coldframe, exam, make_cache, quick, succeed
 
-import temporal_model
+import fitted
+from coldframe.models import TemporalModel
 
 STREAMS = ["FA", "ICGA"]
 
@@ -65,11 +66,8 @@ def merged(entry, values):
     return rows[present].astype(np.float32), seconds[present]
 
 
-def probability(model, card, rows, seconds):
-    time_of = temporal_model.time_inputs(seconds - seconds[0])[None] if card["model"]["time"] else None
-    with torch.no_grad():
-        outputs = model(torch.from_numpy(rows)[None], torch.tensor([len(rows)]), time_of)[0].double()
-    return temporal_model.read_outputs(card["targets"][0], outputs)[1].item()
+def probability(model, rows, seconds):
+    return model.predictions(fitted.outputs_of(model, rows, seconds))["label"][1].item()
 
 
 def train(cache, out, *words, expect=0):
@@ -106,9 +104,9 @@ def test_held_out_predictions_equal_pytorch_on_rows_that_were_merged_by_hand(coh
     for table, folder in [("predictions.csv", "models"), ("predictions-only-FA.csv", "controls/only-FA")]:
         ours = pd.read_csv(tmp_path / "run" / table)
         for fold, part in ours.groupby("fold"):
-            model, card = temporal_model.load(tmp_path / "run" / folder / f"fold-{fold}-seed-0.safetensors")
+            model = TemporalModel.load(tmp_path / "run" / folder / f"fold-{fold}-seed-0.safetensors")
             for _, one in part.iterrows():
-                assert one.p_1 == pytest.approx(probability(model, card, *rows[one.exam]), abs=2e-6), (table, one.exam)
+                assert one.p_1 == pytest.approx(probability(model, *rows[one.exam]), abs=2e-6), (table, one.exam)
 
 
 def test_a_search_leaves_the_inputs_of_streams(cohort, tmp_path):
@@ -124,7 +122,7 @@ def test_statistics_are_of_what_is_there(cohort, tmp_path):
     splits = pd.read_csv(tmp_path / "run" / "splits.csv")
     part = set(splits[splits.part == "train"].exam)
     rows = np.concatenate([merged(e, v.astype(np.float16))[0] for e, v in zip(exams, features) if e["id"] in part]).astype(float)
-    model, _ = temporal_model.load(tmp_path / "run" / "models" / "fold-0-seed-0.safetensors")
+    model = fitted.models_of(tmp_path / "run")[0]
     np.testing.assert_allclose(model.feature_mean[:10], np.nanmean(rows, 0)[:10], rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(model.feature_std[:10], np.nanstd(rows, 0)[:10], rtol=1e-6)
     assert model.feature_mean[10:].tolist() == [0, 0] and model.feature_std[10:].tolist() == [1, 1]

@@ -1,4 +1,4 @@
-"""predict --maps equals captum's integrated gradients on timm's ViT and examples/temporal_model.py, adds up to --explain,
+"""predict --maps equals captum's integrated gradients on timm's ViT and coldframe.models, adds up to --explain,
 and finds the patch that carries the label."""
 import base64
 import io
@@ -21,7 +21,7 @@ import safetensors.torch  # noqa: E402
 from training_support import BUILD, coldframe, quick  # noqa: E402
 from tuning_support import BLOCKS, PATCH, SIDE, cut_cache, extract, tiny_vit, train  # noqa: E402
 
-import temporal_model  # noqa: E402
+import fitted  # noqa: E402
 
 torch.set_num_threads(1)
 GRID, FRAMES, LATE = SIDE // PATCH, 3, BLOCKS * 2 // 3
@@ -86,7 +86,7 @@ class Twin:
     def __init__(self, study):
         self.vit = timm.create_model("vit_tiny_patch16_224", img_size=SIDE, num_classes=0, depth=BLOCKS).eval()
         self.vit.load_state_dict(safetensors.torch.load_file(study["weights"]))
-        self.models = [temporal_model.load(path) for path in sorted((study["folder"] / "run" / "models").glob("*.safetensors"))]
+        self.models = fitted.models_of(study["folder"] / "run")
 
     def entering(self, images):
         tokens = self.vit.norm_pre(self.vit._pos_embed(self.vit.patch_embed(images)))
@@ -99,12 +99,12 @@ class Twin:
         """Mean gradient of P(1) on the way from the training's mean feature, averaged over the models."""
         total = 0
         places, weights = np.polynomial.legendre.leggauss(64)
-        for model, card in self.models:
+        for model in self.models:
             base = model.feature_mean.expand_as(features)
             for place, weight in zip((places + 1) / 2, weights / 2):
                 way = (base + place * (features - base)).detach()[None].requires_grad_()
-                logits = model(way, torch.tensor([len(features)]), None) / card["targets"][0]["temperature"]
-                total = total + weight * torch.autograd.grad(logits.softmax(1)[0, 1], way)[0][0] / len(self.models)
+                probability = model.predictions(model(way))["label"][0, 1]
+                total = total + weight * torch.autograd.grad(probability, way)[0][0] / len(self.models)
         return total.float()
 
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 from training_support import BUILD, REPO, exam, loaded, make_cache, quick, succeed
 
-import temporal_model
+import fitted
+from coldframe.models import TemporalModel, time_inputs
 
 sys.path.append(str(REPO / "tests" / "extract" / "vit"))
 import vit_features
@@ -46,6 +47,12 @@ def driver(*words):
 def session(path):
     onnx.checker.check_model(str(path), full_check=True)
     return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+
+def time_rows(seconds, start=None):
+    """What the graphs are told of times, [T, 2 V]: the values, then whether each is known."""
+    since = None if start is None else torch.tensor([start])
+    return torch.cat(time_inputs(torch.as_tensor(seconds)[None], since, 2 if start is None else 3), -1)[0].float().numpy()
 
 
 @pytest.fixture(scope="module")
@@ -117,20 +124,18 @@ def test_temporal_models_are_equal_whole_and_frame_by_frame(cache, elapsed_cache
         there = np.array([[1, 0], [1, 1], [0, 1], [1, 1], [0, 1], [1, 0], [1, 1]])
         features = np.concatenate([np.where(there[:, s:s + 1], features + s, np.nan) for s in range(2)] + [there], 1).astype(np.float32)
     seconds = np.cumsum(random.uniform(0.05, 2, 7))
-    times = temporal_model.time_inputs(seconds - seconds[0], seconds[0] if "elapsed" in name else None)
+    seconds, start = seconds - seconds[0], seconds[0] if "elapsed" in name else None
+    times = time_rows(seconds, start)
     for path in sorted((tmp_path / "onnx").glob("fold-*.onnx")):
-        ours, card = temporal_model.load(run / "models" / f"{path.stem}.safetensors")
+        ours = TemporalModel.load(run / "models" / f"{path.stem}.safetensors")
         model, state = session(path), {}
-        known = temporal_model.covariate_inputs(card, {"age": 41.5, "grade": 2})[None] if "covariates" in card else None
-        beside = None if known is None else known.numpy()
+        known = {"age": 41.5, "grade": 2}
+        beside = ours.encode_covariates([known]).numpy() if "covariates" in ours.card else None
         for t in range(7):  # each prefix: as the module that predict equals has it, whole, and from the carried state
-            frames = {"first": slice(0, 1), "last": slice(t, t + 1)}.get(card["model"]["frame_order"], slice(0, t + 1))
-            rows = torch.from_numpy(features[frames])[None]
-            with torch.no_grad():
-                expected = ours(rows, torch.tensor([rows.shape[1]]), times[frames][None] if card["model"]["time"] else None, known)
-            readings = temporal_model.read_outputs(card["targets"][0], expected.double()).numpy()
-            whole, _ = run_in(model, features[:t + 1], times.numpy()[:t + 1], {}, beside)
-            step, state = run_in(model, features[t:t + 1], times.numpy()[t:t + 1], state, beside)
+            expected = fitted.outputs_of(ours, features[:t + 1], seconds[:t + 1], known, start)[None]
+            readings = ours.predictions(expected)["label"].numpy()
+            whole, _ = run_in(model, features[:t + 1], times[:t + 1], {}, beside)
+            step, state = run_in(model, features[t:t + 1], times[t:t + 1], state, beside)
             for found in (whole,) if name.startswith("transformer") else (whole, step):
                 np.testing.assert_allclose(found["outputs"], expected.numpy(), rtol=0, atol=1e-6)
                 np.testing.assert_allclose(found["label"], readings, rtol=0, atol=1e-6)
@@ -140,13 +145,13 @@ def test_temporal_models_are_equal_whole_and_frame_by_frame(cache, elapsed_cache
 def test_summaries_are_equal(cache, tmp_path, covariates):
     """Of all families that a graph can have."""
     run = trained(cache, tmp_path, "--model", "summary", *covariates)
-    ours, card = temporal_model.load(run / "models" / "fold-0-seed-0.safetensors")
-    known = temporal_model.covariate_inputs(card, {"age": 41.5, "grade": 2})[None] if covariates else None
+    ours, known = fitted.models_of(run)[0], {"age": 41.5, "grade": 2}
+    beside = ours.encode_covariates([known]).numpy() if covariates else None
     random = np.random.default_rng(3)
     features = random.normal(size=(7, WIDTH)).astype(np.float32)
     seconds = np.cumsum(random.uniform(0.05, 2, 7))
     seconds[4] = np.nan
-    times = temporal_model.time_inputs(seconds - seconds[0])
+    seconds -= seconds[0]
     for family, per_second in [*((family, 0) for family in range(8)), (7, 1)]:
         out = tmp_path / f"onnx-{family}-{per_second}"
         done = driver("family", run, out, family, per_second)
@@ -155,12 +160,10 @@ def test_summaries_are_equal(cache, tmp_path, covariates):
         model = session(out / "fold-0-seed-0.onnx")
         assert ("time" in {entry.name for entry in model.get_inputs()}) == bool(per_second)
         for frames in (1, 7):
-            rows = torch.from_numpy(features[:frames])[None]
-            with torch.no_grad():
-                expected = ours(rows, torch.tensor([frames]), times[:frames][None], known)
-            found, _ = run_in(model, features[:frames], times.numpy()[:frames], {}, None if known is None else known.numpy())
+            expected = fitted.outputs_of(ours, features[:frames], seconds[:frames], known)[None]
+            found, _ = run_in(model, features[:frames], time_rows(seconds[:frames]), {}, beside)
             np.testing.assert_allclose(found["outputs"], expected.numpy(), rtol=1e-5, atol=1e-5)
-            readings = temporal_model.read_outputs(card["targets"][0], expected.double()).numpy()
+            readings = ours.predictions(expected)["label"].numpy()
             np.testing.assert_allclose(found["label"], readings, rtol=0, atol=1e-5)
 
 
@@ -171,13 +174,9 @@ def test_targets_of_every_task_are_read(cache, tmp_path, survival):
     features = np.random.default_rng(2).normal(size=(5, WIDTH)).astype(np.float32)
     path = tmp_path / "onnx" / "fold-0-seed-0.onnx"
     found, _ = run_in(session(path), features, None, {})
-    model, card = temporal_model.load(run / "models" / "fold-0-seed-0.safetensors")
-    with torch.no_grad():
-        outputs = model(torch.from_numpy(features)[None], torch.tensor([5])).double()
-    parts = outputs.split([temporal_model.output_count(target) for target in card["targets"]], -1)
-    for target, part in zip(card["targets"], parts):
-        expected = temporal_model.read_outputs(target, part).numpy().reshape(1, -1)
-        np.testing.assert_allclose(found[target["name"]], expected, rtol=1e-6, atol=1e-6)
+    model = fitted.models_of(run)[0]
+    for name, expected in model.predictions(fitted.outputs_of(model, features)[None]).items():
+        np.testing.assert_allclose(found[name], expected.numpy().reshape(1, -1), rtol=1e-6, atol=1e-6)
     facts = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
     assert [target["name"] for target in json.loads(facts["targets"])] == ["label", "grade", "age", "days"]
 

@@ -8,7 +8,7 @@ import timm
 from safetensors.torch import save_file
 from training_support import coldframe
 
-from temporal_model import TemporalModel
+from coldframe.models import TemporalModel
 
 GIB = 2**30
 TINY = "vit_tiny_patch16_224"
@@ -62,7 +62,7 @@ def test_parameters_of_temporal_models_are_pytorchs(name, layers):
               "bidirectional": False, "temporal_pool": "attention", "time": name != "attention", "time_encoding": "log",
               "linear": False}
     cached = plan(TINY, "--temporal", name)["ways"][0]
-    assert cached["trained_parameters"] == sum(p.numel() for p in TemporalModel(config).parameters())
+    assert cached["trained_parameters"] == sum(p.numel() for p in TemporalModel.build({"model": config}).parameters())
     assert cached["bytes"]["temporal"] > 4 * 16 * 20 * 2 * 192
 
 

@@ -1,4 +1,4 @@
-"""predict --explain equals captum's integrated gradients on examples/temporal_model.py."""
+"""predict --explain equals captum's integrated gradients on coldframe.models."""
 import json
 
 import numpy as np
@@ -6,10 +6,9 @@ import pandas as pd
 import pytest
 import torch
 from captum.attr import IntegratedGradients
-from test_forward import present_frames, trained
-from training_support import coldframe, make_cache, quick, ramp_exams, succeed
+from training_support import coldframe, make_cache, present_frames, quick, ramp_exams, succeed, uneven_run
 
-import temporal_model
+import fitted
 
 torch.set_num_threads(1)
 TOLERANCE = 1e-4
@@ -50,29 +49,20 @@ def check_sums(predictions, frames, exams):
 
 def by_captum(run, features, times):
     """Contributions of one exam's present frames to P(class 1), averaged over the models."""
-    x, total, files = torch.as_tensor(features), 0, sorted((run / "models").glob("*.safetensors"))
-    for model, card in map(temporal_model.load, files):
-        one = card["model"]["frame_order"] == "middle"
-        frames = slice(len(x) // 2, len(x) // 2 + 1) if one else slice(None)
-        time = temporal_model.time_inputs(times)[None] if card["model"]["time"] else None
-
+    inputs, total, models = torch.as_tensor(features)[None], 0, fitted.models_of(run)
+    for model in models:
         def probability(batch):
-            lengths = torch.full((len(batch),), batch.shape[1])
-            many = None if time is None else time.expand(len(batch), -1, -1)
-            return (model(batch, lengths, many) / card["targets"][0]["temperature"]).softmax(1)[:, 1]
+            return model.predictions(model(batch, torch.as_tensor(times).expand(len(batch), -1)))["label"][:, 1]
 
-        inputs = x[None, frames]
         gradients = IntegratedGradients(probability).attribute(
             inputs, model.feature_mean.expand_as(inputs), n_steps=100, method="gausslegendre")
-        contribution = np.zeros(len(x))
-        contribution[frames] = gradients[0].sum(1).detach().numpy()
-        total = total + contribution
-    return total / len(files)
+        total = total + gradients[0].sum(1).detach().numpy() / len(models)
+    return total
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_contributions_equal_captums(tmp_path, variant):
-    cache, run, exams, features = trained(tmp_path, *VARIANTS[variant])
+    cache, run, exams, features = uneven_run(tmp_path, *VARIANTS[variant])
     predictions, frames, said = explain(run, cache, tmp_path)
     check_sums(predictions, frames, exams)
     assert said["tolerance"] == TOLERANCE and said["largest_gap"] <= TOLERANCE
@@ -124,7 +114,7 @@ def test_controls_and_several_classes(tmp_path):
 
 
 def test_a_file_that_exists_is_kept(tmp_path):
-    cache, run, _, _ = trained(tmp_path)
+    cache, run, _, _ = uneven_run(tmp_path)
     (tmp_path / "frames.csv").write_text("mine")
     words = ["predict", "--run", run, "--cache", cache, "--out", tmp_path / "p.csv", "--explain",
              tmp_path / "frames.csv"]
@@ -170,20 +160,16 @@ def test_numbers_and_grades_are_explained_as_captum_has_it(tmp_path):
 
 def of_two_targets(run, x, target):
     """Contributions [exams, frames] to the first or the second target of test_numbers_and_grades…"""
-    total, files = 0, sorted((run / "models").glob("*.safetensors"))
-    for model, card in map(temporal_model.load, files):
-        dose = card["targets"][0]
-
+    total, models = 0, fitted.models_of(run)
+    for model in models:
         def output(batch):
-            outputs = model(batch, torch.full((len(batch),), batch.shape[1]))
-            if target == "dose":
-                return dose["mean"] + dose["deviation"] * outputs[:, 0]
-            return outputs[:, 1:].sigmoid().cumprod(1).sum(1)
+            read = model.predictions(model(batch))[target]
+            return read if target == "dose" else read @ torch.arange(4.0)
 
         inputs = torch.as_tensor(x)
         gradients = IntegratedGradients(output).attribute(
             inputs, model.feature_mean.expand_as(inputs), n_steps=100, method="gausslegendre")
-        total = total + gradients.sum(2).detach().numpy() / len(files)
+        total = total + gradients.sum(2).detach().numpy() / len(models)
     return total
 
 

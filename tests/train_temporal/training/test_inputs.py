@@ -9,7 +9,7 @@ import pytest
 from safetensors.numpy import load_file
 from training_support import REPO, coldframe, exam, make_cache, succeed
 
-import temporal_model
+import fitted
 
 sys.path.append(str(REPO / "tests" / "benchmarks" / "train"))
 import change_cohorts  # noqa: E402
@@ -92,7 +92,7 @@ def test_the_python_module_predicts_the_same(taken, tmp_path):
     succeed("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
     new = [float(row["p_1"]) for row in csv.DictReader((tmp_path / "new.csv").open())]
     for (_, _, _, values, times), expected in zip(change_cohorts.made("change", 1, False)[:20], new):
-        found = temporal_model.predict(run, values.astype(np.float16).astype(np.float32), times - times[0])
+        found = fitted.predict(run, values.astype(np.float16).astype(np.float32), times - times[0])
         assert found["1"] == pytest.approx(expected, abs=1e-5)
 
 

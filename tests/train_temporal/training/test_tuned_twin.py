@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from training_support import succeed
 from tuning_support import BLOCKS, CUT, PIXELS, SIDE, cut_cache, extract, made_exams, tiny_vit, train
 
-from temporal_model import load
+from coldframe.models import TemporalModel
 
 
 class Twin(torch.nn.Module):
@@ -22,12 +22,12 @@ class Twin(torch.nn.Module):
         super().__init__()
         self.vit = timm.create_model("vit_tiny_patch16_224", img_size=SIDE, num_classes=0, depth=BLOCKS)
         self.vit.load_state_dict(safetensors.torch.load_file(weights))
-        self.head, _ = load(model)
+        self.head = TemporalModel.load(model)
         self.tuned = [p for part in [*self.vit.blocks[CUT:], self.vit.norm] for p in part.parameters()]
 
     def forward(self, images):  # [B, T, 3, S, S]
         features = self.vit(images.flatten(0, 1)).unflatten(0, images.shape[:2])
-        return self.head(features, torch.full([len(images)], images.shape[1]))
+        return self.head(features)
 
 
 def images_of(folder, exam, frames=2):

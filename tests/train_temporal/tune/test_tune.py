@@ -10,7 +10,7 @@ import safetensors.torch
 import torch
 from training_support import BUILD, REPO, loaded
 
-from temporal_model import TemporalModel
+from coldframe.models import TemporalModel
 
 sys.path.append(str(REPO / "tests" / "extract" / "vit"))
 import timm_models  # noqa: E402
@@ -129,12 +129,12 @@ class Twin:
         features = pooled(self.model, self.images, self.pool)
         for handle in handles:
             handle.remove()
-        head = TemporalModel({"architecture": "gru", "temporal_pool": "last", "time": False, "time_encoding": "log",
-                              "dimension": features.shape[1], "hidden": 16, "layers": 1, "bidirectional": False,
-                              "classes": 2, "dropout": 0.0})
+        head = TemporalModel.build({"model": {
+            "architecture": "gru", "temporal_pool": "last", "time": False, "time_encoding": "log", "dimension": features.shape[1],
+            "hidden": 16, "layers": 1, "bidirectional": False, "classes": 2, "dropout": 0.0}})
         head.load_state_dict({**head_weights, "feature_mean": torch.zeros(features.shape[1]),
                               "feature_std": torch.ones(features.shape[1])})
-        logits = head(features.view(EXAMS, FRAMES, -1), torch.full((EXAMS,), FRAMES))
+        logits = head(features.view(EXAMS, FRAMES, -1))
         loss = torch.nn.functional.cross_entropy(logits, torch.tensor(LABELS))
         loss.backward()
         return loss, features, head
