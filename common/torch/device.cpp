@@ -22,6 +22,7 @@
 #include "common/system/processors.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
+#include "common/torch/error_text.h"
 
 namespace coldframe {
 
@@ -88,6 +89,16 @@ std::string cpu_model() {
   return "unknown model";
 }
 
+// Readies LibTorch's allocator, which tells nothing before, and gives the device's context to
+// autograd's thread of the device. That thread would get it by its first kernel; where a product
+// comes first, LibTorch finds none and warns (2.11, ATen/cuda/CublasHandlePool.cpp).
+void open_device(const torch::Device& device) {
+  at::globalContext().lazyInitDevice(device.type());
+  const torch::AutoGradMode with_graph(true);
+  const torch::Tensor one = torch::ones({1}, torch::TensorOptions(device).requires_grad(true));
+  (one * 2).backward();
+}
+
 // fp32 means fp32: without this, cuDNN's convolutions and recurrent layers round to TF32. cuDNN's
 // attention, which LibTorch 2.11 prefers on Hopper, builds a plan for every new shape; flash
 // attention has none to build (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp). Where shapes
@@ -97,6 +108,13 @@ torch::Device prepared(int index) {
   at::globalContext().setAllowTF32CuDNN(false);
   at::globalContext().setSDPUseCuDNN(false);
   const torch::Device device(torch::kCUDA, static_cast<c10::DeviceIndex>(index));
+  try {
+    open_device(device);
+  } catch (const c10::Error& error) {
+    throw SystemError(concat(device_name(device), " does not compute: ", first_line(error),
+                             "; look with nvidia-smi whether other processes have its memory, or "
+                             "take --device cpu"));
+  }
   const auto usage = nvml::usage(cuda_driver::pci_bus_id(index));
   if (!usage) return device;
   const unsigned others = usage->processes;
@@ -111,9 +129,14 @@ torch::Device prepared(int index) {
 torch::Device chosen_device(const std::string& word) {
   if (word == "cpu") return torch::Device(torch::kCPU);
   if (word == "auto") {
-    if (prepare_cuda().empty()) return prepared(0);
+    std::string problem = prepare_cuda();
+    try {
+      if (problem.empty()) return prepared(0);
+    } catch (const SystemError& error) {
+      problem = error.what();
+    }
     // A GPU that stands idle is worth a word; a machine without one is not.
-    if (cuda_driver::device_count() > 0) log_warning("computing on the CPU: " + prepare_cuda());
+    if (cuda_driver::device_count() > 0) log_warning("computing on the CPU: " + problem);
     return torch::Device(torch::kCPU);
   }
   const int index = word == "cuda" ? 0 : device_index(word);

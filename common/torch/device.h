@@ -13,7 +13,8 @@ namespace coldframe {
 // "auto" (the first CUDA device if a driver, a device and the CUDA libraries are there, else the
 // CPU), "cpu", "cuda" or "cuda:N". ConfigError when the word is none of these, SystemError when the
 // device is not there, with what was missing and what to do. Call it before LibTorch does anything
-// else: LibTorch looks for CUDA once (even torch::manual_seed does) and keeps the answer.
+// else: LibTorch looks for CUDA once (even torch::manual_seed does) and keeps the answer. A CUDA
+// device has its context afterwards, in autograd's thread too.
 torch::Device resolve_device(const std::string& word);
 
 // A stream of a CUDA device that no other OwnStream has: what is launched there can be recorded as

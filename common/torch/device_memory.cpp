@@ -33,6 +33,14 @@ void budget_cuda(const std::string& word, std::uint64_t bytes) {
   ::setenv(kCudaSettings, allocator_settings(given ? given : "", share).c_str(), 1);
 }
 
+// What the allocator of a device that resolve_device() gave has in tensors.
+c10::CachingAllocator::Stat allocated(const torch::Device& device) {
+  constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return c10::getDeviceAllocator(device.type())
+      ->getDeviceStats(device.index())
+      .allocated_bytes[kAll];
+}
+
 // Two buffers of 4 MiB.
 constexpr char kWorkspaces[] = "CUBLAS_WORKSPACE_CONFIG", kBoundedWorkspaces[] = ":4096:2";
 constexpr std::uint64_t kHopperWorkspace = 32u << 20;
@@ -96,11 +104,14 @@ void budget_device_memory(const std::vector<std::string>& words, std::uint64_t b
   if (largest != words.end()) budget_device_memory(*largest, bytes);
 }
 
+std::uint64_t live_device_memory(const torch::Device& device) {
+  if (!device.is_cuda()) return cpu_memory().live;
+  return static_cast<std::uint64_t>(allocated(device).current);
+}
+
 std::uint64_t peak_device_memory(const torch::Device& device) {
   if (!device.is_cuda()) return cpu_memory().peak;
-  constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
-  return static_cast<std::uint64_t>(stats.allocated_bytes[kAll].peak);
+  return static_cast<std::uint64_t>(allocated(device).peak);
 }
 
 void reset_device_memory_peak(const torch::Device& device) {

@@ -39,6 +39,7 @@ std::uint64_t cuda_training_workspaces();
 // Bytes that the budget leaves for tensors now; nothing where there is none, or on CUDA.
 std::optional<std::uint64_t> device_memory_left(const torch::Device& device);
 
+std::uint64_t live_device_memory(const torch::Device& device);  // bytes in tensors now
 std::uint64_t peak_device_memory(const torch::Device& device);  // bytes, since the last reset
 void reset_device_memory_peak(const torch::Device& device);
 
