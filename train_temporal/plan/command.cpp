@@ -11,7 +11,9 @@
 #include "common/files/publish/atomic_file.h"
 #include "common/files/publish/outputs.h"
 #include "common/text/text.h"
+#include "common/torch/cpu_memory.h"
 #include "common/torch/device.h"
+#include "common/torch/device_memory.h"
 #include "extract/vit/checkpoint/canonical_names.h"
 #include "extract/vit/checkpoint/weight_files.h"
 #include "extract/vit/published/published.h"
@@ -64,7 +66,7 @@ po::options_description described(Options& options) {
   add("optimizer", po::value(&options.optimizer)->default_value(options.optimizer),
       "adamw, momentum or sgd: 2, 1 or 0 tensors for each parameter");
   add("device", po::value(&options.device)->default_value(options.device),
-      "cuda or cpu, that the plan is for; nothing is computed there");
+      "cuda or cpu, that the plan is for, and that --measure computes on where there is one");
   add("tune-blocks", po::value(&options.tune_blocks)->default_value(options.tune_blocks),
       "what --memory and --measure are about: the last K blocks, or all");
   add("lora", po::value(&options.lora)->default_value(options.lora),
@@ -82,7 +84,8 @@ po::options_description described(Options& options) {
       "the output of fc1 may be kept in 8 bits (train's --tune-8bit)");
   add("memory", po::value(&options.memory), "say whether it fits: 24GiB; exit code 1 if not");
   add("measure", po::bool_switch(&options.measure),
-      "run steps on this machine's CPU, and put what they took beside the plan");
+      "run steps on this machine's GPU, or its CPU with --device cpu or where no GPU can be used, "
+      "and put what they took beside the plan");
   add("measure-exams", po::value(&options.measured_exams)->default_value(options.measured_exams),
       "in each of these steps");
   add("measure-frames", po::value(&options.measured_frames)->default_value(options.measured_frames),
@@ -201,6 +204,16 @@ void check(Options& options) {
   query.threads = at::get_num_threads();
 }
 
+// Before LibTorch does anything else, as resolve_device() wants it. Memory and libraries are those
+// of a training.
+torch::Device measuring_device(const Options& options) {
+  const std::string word = options.device == "cuda" ? "auto" : "cpu";
+  keep_freed_memory();
+  bound_cuda_workspaces();
+  budget_device_memory(word, 0);
+  return resolve_device(word);
+}
+
 Answer answer_of(const Query& query, const Trained& trained, std::uint64_t memory) {
   Answer answer;
   answer.memory = memory;
@@ -224,6 +237,8 @@ const CommandHelp kHelp = {
 int run_plan(const std::vector<std::string>& arguments) {
   Options options;
   if (!parse_command_line(kHelp, described(options), arguments, "model")) return 0;
+  std::optional<torch::Device> device;
+  if (options.measure) device = measuring_device(options);
   check(options);
   check_outputs({{"--html", options.html}}, {{"MODEL", options.model}},
                 overwrite_said(options.overwrite));
@@ -233,9 +248,9 @@ int run_plan(const std::vector<std::string>& arguments) {
   plan.epoch_exams = options.epoch_exams;
   if (!options.memory.empty())
     plan.answer = answer_of(options.query, trained, parse_bytes(options.memory));
-  if (options.measure)
-    plan.measured = measure(options.query, trained, options.measured_exams, options.measured_frames,
-                            options.measure_rounds);
+  if (device)
+    plan.measured = measure(options.query, trained, *device, options.measured_exams,
+                            options.measured_frames, options.measure_rounds);
   plan.rows = plan_rows(options.query);
   if (options.json)
     std::cout << to_json(plan).dump(2) << "\n";

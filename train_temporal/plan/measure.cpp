@@ -7,7 +7,7 @@
 
 #include "common/numbers/quantile.h"
 #include "common/text/text.h"
-#include "common/torch/cpu_memory.h"
+#include "common/torch/device.h"
 #include "train_temporal/plan/measured_vit.h"
 
 namespace coldframe::plan {
@@ -100,15 +100,13 @@ void add_budgets(std::vector<Trial>& trials, MeasuredVit& vit, const tune::Chunk
 
 }  // namespace
 
-Measured measure(const Query& asked, const Trained& trained, std::int64_t exams,
-                 std::int64_t frames, std::int64_t rounds) {
+Measured measure(const Query& asked, const Trained& trained, const torch::Device& device,
+                 std::int64_t exams, std::int64_t frames, std::int64_t rounds) {
   Query query = asked;
-  query.cuda = false;
-  count_cpu_memory();
-  keep_freed_memory();
+  query.cuda = device.is_cuda();
   const tune::ChainShape shape = shape_of(query, trained);
   const tune::ChunkCost cost = tune::chunk_cost(shape, exams * frames);
-  MeasuredVit vit(shape, torch::kCPU);
+  MeasuredVit vit(shape, device);
   std::vector<Trial> trials;
   add_schedules(trials, vit, cost, exams * frames);
   const std::int64_t apart = query.coupled ? 1 : exams;
@@ -127,8 +125,15 @@ Measured measure(const Query& asked, const Trained& trained, std::int64_t exams,
     }
     steps.push_back(vit.steps(exams * frames));
   }
-  Measured found{
-      exams, frames, tune::step_names(shape), cost.chain, timed_steps(steps.front(), steps), {}, 0};
+  Measured found{device_name(device),
+                 query.cuda,
+                 exams,
+                 frames,
+                 tune::step_names(shape),
+                 cost.chain,
+                 timed_steps(steps.front(), steps),
+                 {},
+                 0};
   const Steps timed = timed_steps(cost.chain, steps);
   found.seconds_per_work = seconds_of(timed) / seconds_of(cost.chain);
   for (Trial& trial : trials) {

@@ -1,11 +1,11 @@
 #include "train_temporal/plan/measured_vit.h"
 
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/cuda.h>
 
 #include <algorithm>
 #include <chrono>
 
-#include "common/torch/cpu_memory.h"
 #include "common/torch/device_memory.h"
 #include "extract/vit/random_weights.h"
 #include "train_temporal/tune/chain.h"
@@ -40,18 +40,24 @@ Json recipe_of(const ChainShape& shape) {
 // Bytes and time from its construction on.
 class Meter {
  public:
-  explicit Meter(const torch::Device& device) : device_(device), before_(live()) {
+  explicit Meter(const torch::Device& device)
+      : device_(device), before_(live_device_memory(device)) {
     reset_device_memory_peak(device);
+    wait();
     start_ = std::chrono::steady_clock::now();
   }
   std::uint64_t peak() const { return peak_device_memory(device_) - before_; }
-  std::uint64_t stays() const { return live() - before_; }
+  std::uint64_t stays() const { return live_device_memory(device_) - before_; }
   double seconds() const {
+    wait();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
 
  private:
-  std::uint64_t live() const { return cpu_memory().live; }
+  // A GPU computes behind the processor.
+  void wait() const {
+    if (device_.is_cuda()) torch::cuda::synchronize(device_.index());
+  }
 
   torch::Device device_;
   std::uint64_t before_;

@@ -9,7 +9,7 @@
 
 namespace coldframe::plan {
 
-// A ViT of random weights on a device. On the CPU count_cpu_memory() has been called.
+// A ViT of random weights on a device. It counts memory by now (budget_device_memory()).
 class MeasuredVit {
  public:
   MeasuredVit(const tune::ChainShape& shape, const torch::Device& device);

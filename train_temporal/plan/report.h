@@ -43,6 +43,9 @@ TextRows way_table(const Plan& plan);           // MiB
 TextRows card_table(const Plan& plan);          // exams in a step
 TextRows peak_table(const Measured& measured);
 std::string chunk_note(const Plan& plan);  // what names of schedules mean; "" where none needs it
+// Where a plan for a GPU was measured on the CPU: whose the figures are, and what a GPU takes
+// besides; else "".
+std::string device_note(const Plan& plan);
 double mebibytes(std::uint64_t bytes);
 std::string mebibytes_text(std::uint64_t bytes);  // "-" for none
 

@@ -57,8 +57,11 @@ Json measured_json(const Measured& measured) {
                      {"measured", peak.measured},
                      {"predicted_seconds", json_number(peak.predicted_seconds)},
                      {"seconds", json_number(peak.seconds)}});
-  return {
-      {"exams", measured.exams}, {"frames", measured.frames}, {"steps", steps}, {"peaks", peaks}};
+  return {{"device", measured.device},
+          {"exams", measured.exams},
+          {"frames", measured.frames},
+          {"steps", steps},
+          {"peaks", peaks}};
 }
 
 }  // namespace

@@ -142,7 +142,9 @@ std::string to_page(const Plan& plan) {
   page.section("Every way, MiB", table(way_table(plan)));
   page.section(concat("The most exams of ", query.frames, " frames in a step on a card"),
                table(card_table(plan)));
-  if (plan.measured) page.section("Measured on this machine", table(peak_table(*plan.measured)));
+  if (plan.measured)
+    page.section("Measured on " + plan.measured->device,
+                 paragraph(device_note(plan)) + table(peak_table(*plan.measured)));
   return page.finish();
 }
 

@@ -2,6 +2,7 @@
 #include <ranges>
 
 #include "common/text/text.h"
+#include "common/torch/device_memory.h"
 #include "train_temporal/plan/report.h"
 
 namespace coldframe::plan {
@@ -191,6 +192,16 @@ std::string chunk_note(const Plan& plan) {
         "N exams at a time: so many go forward and back through ViT and temporal model, then the "
         "next; their gradients add up. A Cox loss and --mixup couple exams: see --coupled.");
   return join(notes, "\n");
+}
+
+std::string device_note(const Plan& plan) {
+  if (!plan.measured || !plan.query.cuda || plan.measured->cuda) return "";
+  return concat(
+      "No GPU was there to measure on: times of an epoch, and what is measured, are those of ",
+      plan.measured->device, ". Beside such tensors a GPU takes about ",
+      human_bytes(plan.rows.front().bytes.context), " for its context and ",
+      human_bytes(cuda_training_workspaces()),
+      " for workspaces of libraries, which the rows for it count.");
 }
 
 std::string relative_time(const Plan& plan, const Row& row) {

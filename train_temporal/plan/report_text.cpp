@@ -6,8 +6,9 @@ namespace coldframe::plan {
 namespace {
 
 void write_measured(const Measured& measured, std::ostream& out) {
-  out << "\nMeasured on this machine, " << plural(static_cast<std::size_t>(measured.exams), "exam")
-      << " of " << plural(static_cast<std::size_t>(measured.frames), "frame")
+  out << "\nMeasured on " << measured.device << ", "
+      << plural(static_cast<std::size_t>(measured.exams), "exam") << " of "
+      << plural(static_cast<std::size_t>(measured.frames), "frame")
       << " in a step, KiB (predicted / measured):\n";
   const auto pair = [](std::uint64_t a, std::uint64_t b) {
     return concat(a / 1024, " / ", b / 1024);
@@ -49,6 +50,7 @@ void write_text(const Plan& plan, bool all, std::ostream& out) {
   }
   const Query& query = plan.query;
   out << query.model << ", " << heading(query) << "; time relative to end to end\n";
+  if (const std::string note = device_note(plan); !note.empty()) out << note << "\n";
   if (all) {
     out << "\nEvery way, MiB of a training step\n";
     write_table(way_table(plan), out);

@@ -243,6 +243,18 @@ def test_what_is_measured_is_as_planned(tmp_path):
     assert not re.search(r"(src|href)=[\"']https?:", text)
 
 
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_a_plan_for_a_gpu_says_first_that_the_cpu_was_measured(device):
+    words = ["--measure", "--measure-frames", 1, "--measure-rounds", 1, "--tune-blocks", 1, "--device", device]
+    lines = coldframe("plan", TINY, *words).stdout.splitlines()
+    note = "No GPU was there to measure on: times of an epoch, and what is measured, are those of cpu ("
+    assert lines[1].startswith(note) == (device == "cuda"), lines[1]
+    if device == "cuda":
+        assert "a GPU takes about 500.0 MiB for its context and 18.0 MiB for workspaces of libraries" in lines[1]
+    assert any(line.startswith("Measured on cpu (") for line in lines)
+    assert plan(TINY, *words)["measured"]["device"].startswith("cpu (")
+
+
 @pytest.mark.parametrize("words,message", [
     ([], "name a model"),
     (["vit_smal_patch16_224"], "vit_small_patch16_224"),
