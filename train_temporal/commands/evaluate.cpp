@@ -284,11 +284,11 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (!lengths.empty()) cohort.warnings.push_back(lengths);
   for (std::string& said : applied.warnings_of(cohort.cache, cohort.labeled()))
     cohort.warnings.push_back(std::move(said));
+  const torch::Device device = applied.device_for(cohort.cache, cohort.labeled());
   std::optional<ModelPredictions> other;
-  if (!options.against.empty())
-    other = examine_other(options, ensemble, cohort, asked, applied.device());
+  if (!options.against.empty()) other = examine_other(options, ensemble, cohort, asked, device);
   for (const std::string& warning : cohort.warnings) log_warning(warning);
-  const Dataset dataset = ensemble.load(cohort.cache, cohort.labeled(), applied.device());
+  const Dataset dataset = ensemble.load(cohort.cache, cohort.labeled(), device);
   auto models = examine(applied.folder(), ensemble, cohort, dataset, asked);
   if (other) models.push_back(std::move(*other));
 

@@ -198,7 +198,8 @@ Outcome predict(Predictor& applied, const SequenceReader& cache, const ApplyOpti
     throw DataError("the cache has no exam with a readable frame");
   warn_of_use(applied, cache, outcome.exams);
   for (const std::string& said : applied.warnings_of(cache, outcome.exams)) log_warning(said);
-  const Dataset dataset = ensemble.load(cache, outcome.exams, applied.device());
+  const Dataset dataset =
+      ensemble.load(cache, outcome.exams, applied.device_for(cache, outcome.exams));
   std::optional<UnfinishedMaps> maps;
   if (!options.maps.empty()) maps.emplace(applied, dataset, options);
   PredictionTable predictions = ensemble.predict(cache, dataset, outcome.exams);

@@ -4,6 +4,7 @@
 #include "common/torch/device.h"
 #include "train_temporal/run/apply/known_exams.h"
 #include "train_temporal/run/apply/shown_times.h"
+#include "train_temporal/run/auto_device.h"
 #include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {
@@ -30,7 +31,7 @@ std::optional<bundle::RawExams> raw_exams_of(const std::optional<bundle::Bundle>
   return bundle::RawExams(*bundle, extraction_words(options));
 }
 
-torch::Device device_for(const ApplyOptions& options) {
+torch::Device resolved(const ApplyOptions& options) {
   const torch::Device device = resolve_device(options.device);
   if (options.threads > 0) set_torch_threads(static_cast<int>(options.threads));
   return device;
@@ -44,10 +45,20 @@ Predictor::Predictor(const ApplyOptions& options)
       other_patients_(options.other_patients),
       without_times_(options.without_times),
       raw_(raw_exams_of(bundle_, options)),
-      device_(device_for(options)),
+      device_(resolved(options)),
       ensemble_(model_files(folder_), options.data.labels),
       cache_(options.data.cache) {
   ensemble_.set_horizons(options.data.horizons);
+  const bool explains = !options.explain.empty() || !options.maps.empty();
+  tries_devices_ = options.device == "auto" && device_.is_cuda() && !explains;
+}
+
+const torch::Device& Predictor::device_for(const SequenceReader& cache,
+                                           const std::vector<std::size_t>& exams) {
+  if (tries_devices_ && !ensemble_.card().tuned)
+    device_ = quickest_for(ensemble_, cache, exams, device_);
+  tries_devices_ = false;
+  return device_;
 }
 
 std::filesystem::path Predictor::weights(const std::filesystem::path& given) const {

@@ -20,7 +20,9 @@ class Predictor {
   // reads the models.
   explicit Predictor(const ApplyOptions& options);
 
-  const torch::Device& device() const { return device_; }
+  // That computes these exams; --device auto decides it for the first ones.
+  const torch::Device& device_for(const SequenceReader& cache,
+                                  const std::vector<std::size_t>& exams);
   Ensemble& ensemble() { return ensemble_; }
   const std::filesystem::path& folder() const { return folder_; }  // with models/ and controls/
   // The cache to read, made of exams as they come where there is none.
@@ -44,6 +46,7 @@ class Predictor {
   std::optional<bundle::Bundle> bundle_;
   std::filesystem::path folder_;
   bool other_patients_, without_times_;
+  bool tries_devices_;  // once: --device auto has found a GPU, and models alone are to compute
   std::optional<bundle::RawExams> raw_;
   torch::Device device_;
   Ensemble ensemble_;

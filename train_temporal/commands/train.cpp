@@ -15,6 +15,8 @@
 #include "common/system/monitor.h"
 #include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
+#include "common/torch/device.h"
+#include "common/torch/device_memory.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/commands/flat_config.h"
 #include "train_temporal/commands/list/run_list.h"
@@ -29,6 +31,7 @@
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/models/registry.h"
 #include "train_temporal/run/apply/unlike_training.h"
+#include "train_temporal/run/auto_device.h"
 #include "train_temporal/run/cohort/arrangement.h"
 #include "train_temporal/run/cohort/covariates.h"
 #include "train_temporal/run/devices.h"
@@ -59,6 +62,11 @@ class TrainingRun {
   void complete_cohort();
   void resolve_model();
   void resolve_search();
+  void choose_device(const Json& begun);
+  void take_cpu();
+  Placement place(const torch::Device& device) const;
+  std::vector<Dataset> load(const std::vector<std::size_t>& exams,
+                            const std::vector<torch::Device>& devices, Residence where) const;
   void load_features();
   Experiment experiment() const {
     return {datasets_, cohort_.targets, cohort_.covariates, splits_,      options_,
@@ -74,6 +82,7 @@ class TrainingRun {
   TrainOptions options_;
   Clock::time_point started_ = Clock::now();
   std::vector<torch::Device> devices_;
+  Json device_seconds_;            // where --device auto tried some
   std::vector<Dataset> datasets_;  // for each of them
   std::string split_text_;
   Cohort cohort_;
@@ -105,9 +114,10 @@ TrainingRun::TrainingRun(const TrainOptions& options, const RunFolder* folder)
   resolve_model();
   tuned_ = open_vit(options_, cohort_);
   check_example_maps(options_, cohort_, experiment().config({options_.model, 0, 0, 0}));
-  options_.fit.tune.threads =
-      threads_of_tuning(experiment(), folder != nullptr ? folder->begun() : Json());
+  const Json begun = folder != nullptr ? folder->begun() : Json::object();
+  options_.fit.tune.threads = threads_of_tuning(experiment(), begun);
   check_earlier_run(experiment(), cohort_);
+  choose_device(begun);
   if (folder != nullptr && !folder->finished()) monitor_ = start_monitor(options_, devices_);
   load_features();
   check_tuning(experiment());
@@ -122,20 +132,71 @@ void TrainingRun::complete_cohort() {
   for (const std::string& warning : cohort_.warnings) log_warning(warning);
 }
 
+// A run that is gone on with keeps its kind of device. GPUs are taken untried where a ViT is tuned,
+// and by processes that share a run, which must all choose the same.
+void TrainingRun::choose_device(const Json& begun) {
+  device_seconds_ = begun.value(kDeviceSeconds, Json());
+  if (options_.device != "auto" || devices_.front().is_cpu()) return;
+  const std::string before = begun.value("device", "");
+  if (before == "cpu") return take_cpu();
+  if (!before.empty() || tuned_ || options_.existing.shared) return;
+  const auto fit = tried_fit(experiment());
+  if (!fit) {
+    log_info("device auto: no model of this run is fitted by steps: cpu");
+    return take_cpu();
+  }
+  const torch::Device cpu(torch::kCPU);
+  const QuickestDevice quickest = quickest_device(
+      {{device_names(devices_), devices_}, {device_name(cpu), {cpu}}}, [&](const auto& devices) {
+        const torch::Device& first = devices.front();
+        count_cpu_memory(first.is_cpu() ? options_.memory_budget : 0);
+        const auto datasets = load(exams_in({fit->split}), devices, place(first).where);
+        Experiment tried = experiment();
+        tried.datasets = datasets;
+        return seconds_per_step(tried, *fit);
+      });
+  count_cpu_memory(0);
+  for (const torch::Device& device : devices_) {
+    release_device_memory(device);
+    reset_device_memory_peak(device);
+  }
+  log_info(quickest.text());
+  device_seconds_ = to_json(quickest);
+  if (quickest.devices().front().is_cpu()) take_cpu();
+}
+
+void TrainingRun::take_cpu() {
+  devices_ = {torch::kCPU};
+  datasets_ = on_each({}, devices_);
+  budget_device_memory("cpu", options_.memory_budget);
+  reset_device_memory_peak(devices_.front());
+  warn_of_emulated_precision(options_.fit.precision, devices_.front());
+}
+
+Placement TrainingRun::place(const torch::Device& device) const {
+  const auto views = training_views(cohort_.cache, options_.views);
+  const std::uint64_t bytes =
+      stored_bytes(cohort_.cache, cohort_.labeled(), RowKind::kFeatures) * views.size();
+  return place_features(options_.features, bytes, device, options_.memory_budget);
+}
+
+std::vector<Dataset> TrainingRun::load(const std::vector<std::size_t>& exams,
+                                       const std::vector<torch::Device>& devices,
+                                       Residence where) const {
+  const auto views = training_views(cohort_.cache, options_.views);
+  return on_each(load_dataset(cohort_.cache, exams, source_kinds_, devices.front(), views, where),
+                 devices);
+}
+
 void TrainingRun::load_features() {
   const auto begun = Clock::now();
   const auto views = training_views(cohort_.cache, options_.views);
   if (views.size() > 1)
     log_info(concat("training draws one of ", views.size(),
                     " views of each exam per epoch (--views clean for the clean one alone)"));
-  const auto exams = cohort_.labeled();
-  placement_ = place_features(options_.features,
-                              stored_bytes(cohort_.cache, exams, RowKind::kFeatures) * views.size(),
-                              devices_.front(), options_.memory_budget);
+  placement_ = place(devices_.front());
   log_info("features: " + placement_.text);
-  datasets_ = on_each(
-      load_dataset(cohort_.cache, exams, source_kinds_, devices_.front(), views, placement_.where),
-      devices_);
+  datasets_ = load(cohort_.labeled(), devices_, placement_.where);
   load_seconds_ = std::chrono::duration<double>(Clock::now() - begun).count();
 }
 
@@ -224,6 +285,7 @@ Json TrainingRun::config() const {
   if (!questions.empty()) json["questions"] = questions;
   json["bootstrap"] = options_.bootstrap.resamples;
   json["device"] = devices_.front().is_cuda() ? "cuda" : "cpu";
+  if (!device_seconds_.is_null()) json[kDeviceSeconds] = device_seconds_;
   json["memory_budget"] = options_.memory_budget;
   json[kThreadsPerFit] = options_.fit.tune.threads;
   json["data_digest"] = data_digest(cohort_, splits_);

@@ -239,7 +239,7 @@ void predict(Predictor& applied, const fs::path& path, Json& result) {
   ensemble.require_same_features(cache, path);
   const auto exams = exams_with_frames(cache);
   for (const std::string& said : applied.warnings_of(cache, exams)) log_warning(said);
-  const Dataset dataset = ensemble.load(cache, exams, applied.device());
+  const Dataset dataset = ensemble.load(cache, exams, applied.device_for(cache, exams));
   PredictionTable predictions = ensemble.predict(cache, dataset, exams);
   add_unlike(predictions, judge_exams(applied.folder(), dataset, exams, times_shown_to(ensemble)));
   const CsvTable table = parse_csv(to_csv(predictions), path.string());

@@ -53,6 +53,7 @@ void require_alike(const fs::path& run, Json config, Compared what, const char* 
   Json its = read_json_file(run / kConfigFile);
   for (Json* each : {&its, &config}) {
     each->erase(kThreadsPerFit);  // that of the run holds: threads_of_tuning()
+    each->erase(kDeviceSeconds);
     if (what == Compared::kFits) leave_out_questions(*each);
   }
   const auto changes = cache::differences(its, config, {"the run has", "now"});

@@ -19,6 +19,9 @@ namespace coldframe::temporal {
 // Processes that share a run take the first one's.
 inline constexpr const char* kThreadsPerFit = "threads_per_fit";
 
+// Likewise: how the devices did among which the run chose as it began (auto_device.h).
+inline constexpr const char* kDeviceSeconds = "device_seconds_per_step";
+
 // Beside the report: what the run was asked for, as lines for --config (portable_options()).
 inline constexpr const char* kRunOptions = "options.ini";
 

@@ -327,6 +327,21 @@ def test_other_options_are_told_of_the_run_and_not_of_the_cache(made):
     assert "fit.epochs: the run has 1, now 2" in other.stderr and "cache has" not in other.stderr
 
 
+def test_a_run_keeps_how_devices_did_as_it_began(made, tmp_path):
+    cache, _ = made
+    run, tried = tmp_path / "run", {"cuda:0 (made up)": 0.0046, "cpu (made up)": 0.0005}
+    interrupt(command(cache, run, *LONG), run)
+    config = tmp_path / "run.unfinished" / "config.json"
+    begun = json.loads(config.read_text())
+    assert begun["device"] == "cpu" and "device_seconds_per_step" not in begun
+    config.write_text(json.dumps(begun | {"device_seconds_per_step": tried}))
+    for _ in ("unfinished", "finished"):
+        result = train(cache, run, *LONG, "--device", "auto", "--resume")
+        assert result.returncode == 0 and "device auto" not in result.stderr, result.stderr
+        assert json.loads((run / "config.json").read_text()) == begun | {"device_seconds_per_step": tried}
+    assert "0.0046" in (run / "report.html").read_text()
+
+
 def test_an_unfinished_run_takes_other_questions(made, tmp_path):
     cache, _ = made
     run, asked = tmp_path / "run", {"at_specificity": 0.9, "prevalence": 0.3}

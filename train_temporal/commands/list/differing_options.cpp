@@ -10,9 +10,19 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr std::array kLeftOut = {
-    "coldframe", "torch", "recipe",      "targets",      "target",         "name",
-    "folds",     "seeds", "data_digest", "cache_digest", "feature_digest", "threads_per_fit"};
+constexpr std::array kLeftOut = {"coldframe",
+                                 "torch",
+                                 "recipe",
+                                 "targets",
+                                 "target",
+                                 "name",
+                                 "folds",
+                                 "seeds",
+                                 "data_digest",
+                                 "cache_digest",
+                                 "feature_digest",
+                                 "threads_per_fit",
+                                 "device_seconds_per_step"};
 
 constexpr std::array kFollowing = {"architecture", "clock_width"};  // of the model
 

@@ -56,9 +56,15 @@ class Ensemble {
   // The same as a table without labels.
   PredictionTable predict(const SequenceReader& cache, const Dataset& dataset,
                           const std::vector<std::size_t>& exams);
+  // What one of the models takes for these exams, once they are loaded: the quickest of some
+  // passes. It has their covariates.
+  double seconds_for(const SequenceReader& cache, const std::vector<std::size_t>& exams,
+                     const torch::Device& device);
 
  private:
   void warn_of_late_horizons(double horizon) const;
+  Dataset load_features(const SequenceReader& cache, const std::vector<std::size_t>& exams,
+                        const torch::Device& device) const;
   Residence residence_of(const SequenceReader& cache, const std::vector<std::size_t>& exams,
                          const torch::Device& device) const;
   std::vector<TrainedModel> models_;

@@ -83,7 +83,10 @@ void add_bootstrap(OptionRows& rows, BootstrapOptions& bootstrap) {
 }
 
 void add_machine(OptionRows& rows, std::string& device, std::size_t& threads, bool& json) {
-  ValueRow& row = rows.text("device", device, "NAME", "cpu, cuda, cuda:N or auto").most_used();
+  ValueRow& row =
+      rows.text("device", device, "NAME",
+                "cpu, cuda, cuda:N, or auto: GPU or CPU, whichever a few steps show to be quicker")
+          .most_used();
   if (device.empty()) row.help += " (default: cpu, with --input auto)";
   rows.number("threads", threads, between(0, 1024), "CPU threads, 0: one per core");
   rows.toggle("json", json, "print the summary as JSON");
