@@ -5,6 +5,7 @@
 
 #include "common/cli/error.h"
 #include "common/system/cuda_driver.h"
+#include "common/torch/device_memory.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {
@@ -43,6 +44,8 @@ TEST(Device, WithAGpuAutoComputesOnIt) {
   const torch::Device device = resolve_device("auto");
   ASSERT_TRUE(device.is_cuda());
   EXPECT_THAT(device_name(device), HasSubstr(cuda_driver::device_name(0)));
+  EXPECT_NO_THROW(live_device_memory(device));  // before anybody has allocated
+  EXPECT_NO_THROW(reset_device_memory_peak(device));
   const torch::Tensor ones = torch::ones({64, 64}, device);
   EXPECT_EQ(torch::matmul(ones, ones).sum().item<double>(), 64.0 * 64 * 64);
   EXPECT_THAT(message_of<SystemError>([] { resolve_device("cuda:127"); }),
