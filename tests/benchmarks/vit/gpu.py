@@ -1,5 +1,5 @@
-"""The GPU engine against timm, eager and torch.compile(mode="max-autotune") with CUDA graphs, on the same weights and
-frames, each in a process of its own, all in turn within each round.
+"""The GPU engine against timm, eager and by torch.compile with CUDA graphs (mode="reduce-overhead"; with --peers autotune
+"max-autotune", too), on the same weights and frames, each in a process of its own, all in turn within each round.
 
 Prints for every contender the median and best images per second, frames and features staying on the device, and the
 most memory; for the engine also its rate from and to host memory with overlapped copies, its ratio to the best peer,
@@ -168,7 +168,7 @@ def main():
     parser.add_argument("--precision", default="bf16", choices=["fp32", "bf16", "fp16"])
     parser.add_argument("--engine", nargs="*", default=["graphs=0", "residual=bf16", "residual=bf16,gelu=1"],
                         help="further settings of the engine to measure; several of one contender by commas")
-    parser.add_argument("--peers", nargs="*", default=["eager", "compile"], choices=["eager", "compile"])
+    parser.add_argument("--peers", nargs="*", default=["eager", "compile"], choices=["eager", "compile", "autotune"])
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[2] / "build")
     parser.add_argument("--state", type=pathlib.Path, help="file of the turns so far: the same command goes on from them")
     options = parser.parse_args()

@@ -1,8 +1,8 @@
 """timm's model on a GPU as a user runs it, one line in, one line out, as vit_gpu_speed does.
 
   gpu_peer.py KIND MODEL WEIGHTS FRAMES SIZE BATCH PRECISION DEVICE
-KIND is eager, compile (torch.compile, mode="max-autotune", which records CUDA graphs), gemm (large matrix products)
-or copy (a large tensor onto another): the limits. Frames are normalised beforehand and lie on the device, so that its figure has the model alone.
+KIND is eager, compile (torch.compile, mode="reduce-overhead", which records CUDA graphs), autotune ("max-autotune",
+which tries kernels for minutes first), gemm (large matrix products) or copy (a large tensor onto another): the limits. Frames are normalised beforehand and lie on the device, so that its figure has the model alone.
 """
 
 import sys
@@ -14,6 +14,7 @@ import timm
 import torch
 
 TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+MODES = {"compile": "reduce-overhead", "autotune": "max-autotune"}
 GEMM = {"cuda": 8192, "cpu": 512}
 COPY = {"cuda": 2**30, "cpu": 2**24}  # bytes, read and written
 
@@ -41,8 +42,8 @@ def forward(kind, name, weights, frames, size, batch, dtype, device):
     model = model.to(device, dtype)
     pixels = torch.from_numpy(numpy.fromfile(frames, dtype=numpy.uint8)).view(batch, size, size, 3)
     images = ((pixels.permute(0, 3, 1, 2).float() / 255 - 0.5) / 0.5).to(device, dtype).contiguous()
-    if kind == "compile":
-        model = torch.compile(model, mode="max-autotune" if device.type == "cuda" else "default")
+    if kind in MODES:
+        model = torch.compile(model, mode=MODES[kind] if device.type == "cuda" else "default")
     return lambda: model(images)
 
 
