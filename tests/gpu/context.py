@@ -1,7 +1,9 @@
 """What the stages of tests/gpu/run work with: commands within a stage's time, exams, caches."""
 import dataclasses
+import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -9,22 +11,38 @@ import sys
 import time
 
 
+class Skipped(Exception):
+    """A stage that cannot run here, and why."""
+
+
 @dataclasses.dataclass
 class Context:
     root: pathlib.Path   # of the repository
     build: pathlib.Path  # with bin/ and tests/
     device: str
-    out: pathlib.Path    # outputs of stages
-    work: pathlib.Path   # scratch
+    work: pathlib.Path   # scratch, which the next start finds again
     log: pathlib.Path | None = None
     until: float = 0     # the end of the stage's time
 
-    def limit(self, stage):
-        return stage.seconds * (10 if self.device == "cpu" else 1)  # a try-out may take its time
+    @property
+    def small(self):
+        """A try-out without a GPU: few and small numbers, which show that a stage runs."""
+        return self.device == "cpu"
 
-    def for_stage(self, stage):
-        return dataclasses.replace(self, log=self.out / f"{stage.name.replace(' ', '-')}.log",
-                                   until=time.monotonic() + self.limit(stage))
+    def for_stage(self, stage, seconds):
+        self.work.mkdir(parents=True, exist_ok=True)
+        log = self.log_of(stage.name)
+        log.unlink(missing_ok=True)
+        return dataclasses.replace(self, log=log, until=time.monotonic() + seconds)
+
+    def log_of(self, name):
+        return self.work / f"{re.sub('[^a-z0-9]+', '-', name)}.log"
+
+    def program(self, name):
+        path = self.build / name
+        if not path.exists():
+            raise Skipped(f"{name} is not there")
+        return path
 
     def start(self, *words, log):
         """A process that leads a group of its own, so that its children end with it."""
@@ -50,17 +68,26 @@ class Context:
             raise RuntimeError(f"{pathlib.Path(str(words[0])).name} ended with {job.returncode}: {last}")
         return text
 
-    def kill_when(self, ready, *words):
-        """Runs a command until ready() holds, then kills it. False when it ended before."""
+    def end_when(self, ready, *words, by=signal.SIGKILL):
+        """Runs a command until ready() holds, then sends it a signal. Its exit status."""
         with open(self.log, "a") as log:
             job = self.start(*words, log=log)
-            while job.poll() is None and not ready() and time.monotonic() < self.until:
-                time.sleep(0.02)
-            end_group(job)
-        return job.returncode != 0
+            try:
+                while job.poll() is None and not ready() and time.monotonic() < self.until:
+                    time.sleep(0.002)
+                if job.poll() is None:
+                    job.send_signal(by)
+                return job.wait(max(1, self.until - time.monotonic()))
+            finally:
+                end_group(job)
 
     def coldframe(self, *words, expect=0):
-        return self.run(self.build / "bin" / "coldframe", *words, expect=expect)
+        return self.run(self.program("bin/coldframe"), *words, expect=expect)
+
+    def json_of(self, *words):
+        """What a command prints with --json; its warnings are in the same log."""
+        text = self.coldframe(*words, "--json", "--quiet")
+        return json.loads(text[text.index("{\n"):text.rindex("}") + 1])
 
 
 def end_group(job):
@@ -73,18 +100,18 @@ def end_group(job):
 
 
 def made_exams(context, exams=24, frames=12, side=256):
-    """A manifest of PNG frames of low-pass noise that drifts."""
+    """A manifest of PNG frames of low-pass noise that drifts, and is brighter where the label is 1."""
     import numpy
     from PIL import Image
 
-    folder = context.work / f"exams-{exams}"
+    folder = context.work / f"exams-{exams}x{frames}"
     manifest = folder / "exams.csv"
     if manifest.exists():
         return manifest
     folder.mkdir(parents=True, exist_ok=True)
     random, rows = numpy.random.default_rng(0), ["exam,path,label"]
     for exam in range(exams):
-        coarse = random.integers(0, 255, (16, 16, 3), dtype=numpy.uint8)
+        coarse = random.integers(0, 200, (16, 16, 3), dtype=numpy.uint8) + numpy.uint8(16 * (exam % 2))
         for frame in range(frames):
             image = Image.fromarray(numpy.roll(coarse, frame, axis=exam % 2)).resize((side, side), Image.BICUBIC)
             image.save(folder / f"{exam}-{frame}.png", compress_level=1)
@@ -94,11 +121,17 @@ def made_exams(context, exams=24, frames=12, side=256):
 
 
 RANDOM = ["--random-weights", 0, "--architecture", "vit_small_patch16_224", "--pool", "cls"]
+TINY = ["--random-weights", 0, "--architecture", "vit_tiny_patch16_224", "--pool", "cls", "--image-size", 64]
 
 
-def extract(context, out, *words, device=None, backbone=RANDOM):
-    return context.coldframe("extract", "--input", made_exams(context), "--out", context.work / out, *backbone, "--mean", 0.5,
-                             "--std", 0.5, "--device", device or context.device, *words)
+def extract_words(context, out, *words, device=None, backbone=None, exams=None):
+    return ["extract", "--input", exams or made_exams(context), "--out", context.work / out,
+            *(backbone or (TINY if context.small else RANDOM)), "--mean", 0.5, "--std", 0.5, "--device", device or context.device,
+            *words]
+
+
+def extract(context, out, *words, **settings):
+    return context.coldframe(*extract_words(context, out, *words, **settings))
 
 
 def fresh(context, *names):

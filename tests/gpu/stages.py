@@ -1,13 +1,14 @@
 """The stages of tests/gpu/run. Each is a function of a Context; it returns figures to print, and raises what is wrong."""
 import dataclasses
-import pathlib
+import os
 import re
-import shutil
 import sys
 import typing
 
+import speed
 import training
-from context import extract, fresh, least_cosine, made_exams
+from caches import cut_cache, training_cache
+from context import extract, extract_words, fresh, least_cosine
 
 
 KERNELS = "*Kernels*:Numbers.*:CudaLibrary.*"  # of tests/vit_tests
@@ -15,39 +16,46 @@ KERNELS = "*Kernels*:Numbers.*:CudaLibrary.*"  # of tests/vit_tests
 
 def gtest(program, pattern="*"):
     def stage(context):
-        text = context.run(context.build / "tests" / program, f"--gtest_filter={pattern}", "--gtest_brief=1")
+        text = context.run(context.program(f"tests/{program}"), f"--gtest_filter={pattern}", "--gtest_brief=1")
         skipped = re.search(r"SKIPPED \] (\d+)", text)
         if skipped and context.device != "cpu":
             raise RuntimeError(f"{skipped[1]} tests were skipped: {text[-400:]}")
-        return {"tests": re.search(r"(\d+) tests? from", text)[1]}
+        found = int(re.search(r"(\d+) tests? from", text)[1])
+        if not found:
+            raise RuntimeError(f"{program} has no test of {pattern}")
+        return {"tests": found, **({"skipped": skipped[1]} if skipped else {})}
 
     return stage
 
 
-def sanitizer(context):
-    """Memory errors in the kernels, by compute-sanitizer, where it is."""
-    tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-    if not pathlib.Path(tool).exists():
-        return {"compute-sanitizer": "not on this machine"}
-    text = context.run(tool, "--error-exitcode", 9, context.build / "tests/vit_tests", "--gtest_brief=1",
-                       f"--gtest_filter={KERNELS}")
-    return {"compute-sanitizer": text.strip().splitlines()[-1]}
-
-
-def vit(model, size, batch, rounds=5, passes=20):
-    """The engine beside its peers. What it measured before a time limit is kept; the same stage goes on from there."""
+def vit(model, size, batch, peers=("eager", "compile"), rounds=3, passes=20):
+    """The engine beside its peers. Turns that were measured before are kept: a stage goes on where its time ended, and one
+    with further peers measures these alone."""
     def stage(context):
-        small = context.device == "cpu"  # where the kernels' twins compute, one number at a time
-        words = ["--device", context.device, "--build", context.build, "--model", model, "--size", size // 7 if small else size,
-                 "--rounds", min(rounds, 2) if small else rounds, "--passes", 1 if small else passes, "--batch",
-                 2 if small else batch, "--state", context.log.with_suffix(".json")]
-        script = context.root / "tests/benchmarks/vit/gpu.py"
-        text = context.run(sys.executable, script, *words, *(["--peers", "eager"] if small else []))
+        context.program("tests/vit_gpu_speed")
+        words = ["--model", model, "--batch", batch, "--size", size, "--rounds", rounds, "--passes", passes, "--peers", *peers]
+        if context.small:  # where the kernels' twins compute, one number at a time
+            words = ["--model", "vit_tiny_patch16_224", "--batch", 2, "--size", 32, "--rounds", 1, "--passes", 1, "--peers",
+                     "eager"]
+        text = context.run(sys.executable, context.root / "tests/benchmarks/vit/gpu.py", *words, "--device", context.device,
+                           "--build", context.build, "--state", context.work / "vit-turns.json")
         lines = [line.strip() for line in text.splitlines()
                  if line.startswith(("engine", "timm", "layers", "  ")) and not line.startswith("  round")]
-        return {f"line {i + 1}": line for i, line in enumerate(lines)}
+        return {f"line {i + 1}": " ".join(line.split()) for i, line in enumerate(lines)} | ratio_of(lines, context)
 
     return stage
+
+
+FASTEST = "engine residual=bf16,gelu=1"  # what --precision auto takes
+
+
+def ratio_of(lines, context):
+    """The figure that the README states: of --precision auto to the best peer."""
+    found = [re.search(r"([\d.]+) x (timm \w+)", line) for line in lines if line.startswith(f"{FASTEST}: ")]
+    if not found or not found[0]:
+        raise RuntimeError(f"no ratio of '{FASTEST}' to a peer")
+    ratio = float(found[0][1])
+    return {f"auto / {found[0][2]}": speed.goal(context, ratio, 1.3)}
 
 
 def parity(context):
@@ -70,7 +78,7 @@ def out_of_memory(context):
     """A batch that a budget does not hold is halved, and the features are the same."""
     fresh(context, "whole.h5", "tight.h5")
     extract(context, "whole.h5", "--precision", "bf16", "--batch", 256)
-    budget = "200MiB" if context.device == "cpu" else "400MiB"  # the CPU's engine works in less
+    budget = "30MiB" if context.small else "400MiB"
     text = extract(context, "tight.h5", "--precision", "bf16", "--batch", 256, "--memory-budget", budget)
     halved = re.findall(r"out of memory at (\d+) frames; continuing with (\d+)", text)
     found = least_cosine(context, "whole.h5", "tight.h5")
@@ -85,35 +93,23 @@ def kill(context):
     undisturbed = context.work / "whole.h5"
     if not undisturbed.exists():
         extract(context, "whole.h5", "--precision", "bf16", "--batch", 256)
-    words = [context.build / "bin/coldframe", "extract", "--input", made_exams(context), "--out", context.work / "killed.cache",
-             "--random-weights", 0, "--architecture", "vit_small_patch16_224", "--pool", "cls", "--mean", 0.5, "--std", 0.5,
-             "--device", context.device, "--precision", "bf16", "--batch", 8]
-    killed = context.kill_when((context.work / "killed.cache").exists, *words)  # it computes from then on
+    words = [context.program("bin/coldframe"), *extract_words(context, "killed.cache", "--precision", "bf16", "--batch", 8)]
+    status = context.end_when((context.work / "killed.cache").exists, *words)  # it computes from then on
+    if status != -9:
+        raise RuntimeError(f"killed while it computes: ended with {status}")
     extract(context, "killed.cache", "--precision", "bf16")
     found = least_cosine(context, "whole.h5", "killed.cache")
     if found < 0.9999:
         raise RuntimeError(f"least cosine {found}, expected 0.9999")
-    return {"killed": killed, "least cosine": found}
+    return {"least cosine": found}
 
 
 def compiled(context):
     """A ViT as TorchScript and as a package of AOTInductor, each compiled for the device, beside its own weights."""
-    import safetensors.torch
-    import timm
-    import torch
-
-    made_exams(context)
-    model = timm.create_model("vit_small_patch16_224", num_classes=0, depth=2).eval()
-    safetensors.torch.save_file(model.state_dict(), context.work / "vit.safetensors")
+    context.run(sys.executable, context.root / "tests/gpu/compiled_vit.py", context.work, context.device)
     fresh(context, "weights.h5", "script.h5", "package.h5")
     exact = ["--precision", "fp32", "--frames", 2]
     extract(context, "weights.h5", *exact, backbone=["--weights", context.work / "vit.safetensors", "--pool", "cls", "--heads", 6])
-    images = torch.zeros(2, 3, 224, 224, device=context.device)
-    model.to(context.device)
-    with torch.no_grad():
-        torch.jit.trace(model, images).save(str(context.work / "vit.pt"))
-        program = torch.export.export(model, (images,), dynamic_shapes=({0: torch.export.Dim("batch")},))
-        torch._inductor.aoti_compile_and_package(program, package_path=str(context.work / "vit.pt2"))
     figures = {}
     for name, file in [("script", "vit.pt"), ("package", "vit.pt2")]:
         extract(context, f"{name}.h5", *exact, backbone=["--backbone", context.work / file, "--image-size", 224])
@@ -124,13 +120,17 @@ def compiled(context):
 
 
 def pipeline(context):
-    """Files to cache beside PyTorch's DataLoader: 20 000 small frames, so that starting up is a small part of it."""
-    script, small = context.root / "tests/benchmarks/extract/benchmark.py", context.device == "cpu"
-    precision = "fp32" if small else "bf16"  # which a CPU without instructions for it emulates
-    text = context.run(sys.executable, script, "--device", context.device, "--build", context.build, "--only", "jpegs",
-                       "--rounds", 2, "--precision", precision, "--peers", precision, "--side", 256,
-                       "--exams", 4 if small else 2500, "--batch", 16 if small else 256)
-    return {f"line {i + 1}": line.strip() for i, line in enumerate(text.strip().splitlines()[-6:])}
+    """Files to cache beside PyTorch's DataLoader and timm: 4 000 frames, start included."""
+    context.program("bin/coldframe-extract")
+    precision = "fp32" if context.small else "bf16"  # which a CPU without instructions for it emulates
+    side, exams, batch = (224, 2, 16) if context.small else (512, 500, 256)
+    text = context.run(sys.executable, context.root / "tests/benchmarks/extract/benchmark.py", "--device", context.device,
+                       "--build", context.build, "--only", "jpegs", "--rounds", 1 if context.small else 2, "--precision",
+                       precision, "--peers", precision, "--side", side, "--exams", exams, "--batch", batch, "--workers",
+                       max(1, (os.cpu_count() or 2) - 1))
+    figures = {f"line {i + 1}": " ".join(line.split()) for i, line in enumerate(text.strip().splitlines()[-5:])}
+    ratio = float(re.search(r"ratio to the best of these +([\d.]+)", text)[1])
+    return figures | {"DataLoader's time / ours": speed.goal(context, ratio, 5)}
 
 
 @dataclasses.dataclass
@@ -141,30 +141,59 @@ class Stage:
     run: typing.Callable
 
 
+def kernel_tests(context):
+    return [context.program("tests/vit_tests"), "--gtest_brief=1", f"--gtest_filter={KERNELS}"]
+
+
+def last_block(context):
+    return cut_cache(context, 11)
+
+
+def steps(*words, cache=training_cache):
+    """A command that takes a few training steps."""
+    def command(context):
+        fresh(context, "run-sanitized")
+        return [context.program("bin/coldframe"), *training.train_words(context, "run-sanitized", epochs=1, cache=cache(context)),
+                *words]
+
+    return command
+
+
 SMALL, REGISTERS = ("vit_small_patch16_224", 224, 256), ("vit_small_patch14_reg4_dinov2", 392, 128)
-# torch.compile keeps what it compiled (Context.start), so that the stage behind it measures only.
+AUTOTUNE = ("eager", "compile", "autotune")
+# In the order of what they tell in a minute. Part 1 needs the archive `vit` alone, the others all. torch.compile keeps
+# what it compiled (Context.start).
 STAGES = [
     Stage("kernels", 1, 60, gtest("vit_tests", KERNELS)),
     Stage("engine", 1, 90, gtest("vit_tests", "Gpu*OnGpu.*")),
     Stage("transfer", 1, 40, gtest("vit_tests", "*Staging*")),
     Stage("backbone", 1, 60, gtest("vit_tests", "*OnAGpu*")),
-    Stage("sanitizer", 1, 90, sanitizer),
-    Stage("compile small at 224", 2, 190, vit(*SMALL, rounds=1, passes=1)),
-    Stage("vit small at 224", 2, 400, vit(*SMALL)),
-    Stage("compile small at 392", 3, 190, vit(*REGISTERS, rounds=1, passes=1)),
-    Stage("vit small at 392", 3, 400, vit(*REGISTERS)),
-    Stage("input", 4, 30, gtest("extract_tests", "*Gpu*")),
+    Stage("sanitizer: kernels", 1, 90, training.sanitized(kernel_tests)),
+    Stage("vit small at 224", 1, 240, vit(*SMALL)),
+    Stage("models", 2, 90, training.models),
+    Stage("tuning", 2, 90, training.tuning),
+    Stage("speed: training", 2, 120, speed.training),
+    Stage("speed: study", 2, 90, speed.study),
+    Stage("speed: tuning", 2, 150, speed.tuning),
+    Stage("losses", 2, 40, speed.losses),
+    Stage("features", 3, 40, training.features),
+    Stage("jobs", 3, 30, training.jobs),
+    Stage("amp", 3, 30, training.amp),
+    Stage("budget", 3, 30, training.budget),
+    Stage("resume", 3, 60, training.resume),
+    Stage("tuned resume", 3, 60, training.tuned_resume),
+    Stage("plan", 3, 30, training.plan),
+    Stage("bundle", 3, 40, training.bundle),
+    Stage("online", 3, 40, training.online),
+    Stage("sanitizer: training", 3, 120, training.sanitized(steps("--model", "gru"))),
+    Stage("sanitizer: tuning", 3, 120, training.sanitized(steps(*training.TUNE, cache=last_block))),
     Stage("parity", 4, 100, parity),
     Stage("out of memory", 4, 40, out_of_memory),
     Stage("kill", 4, 40, kill),
-    Stage("compiled", 4, 240, compiled),
-    Stage("models", 6, 120, training.models),
-    Stage("budget", 6, 40, training.budget),
-    Stage("amp", 6, 60, training.amp),
-    Stage("resume", 6, 50, training.resume),
-    Stage("tuning", 6, 120, training.tuning),
-    Stage("plan", 6, 60, training.plan),
-    Stage("online", 6, 120, training.online),
-    Stage("pipeline", 5, 500, pipeline),
+    Stage("pipeline", 4, 190, pipeline),
+    Stage("compiled", 4, 200, compiled),
+    Stage("input", 4, 30, gtest("extract_tests", "*Gpu*")),
+    Stage("vit small at 224, autotuned", 5, 300, vit(*SMALL, peers=AUTOTUNE)),
+    Stage("vit small at 392", 5, 280, vit(*REGISTERS)),
 ]
 PARTS = sorted({stage.part for stage in STAGES})
