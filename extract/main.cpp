@@ -14,6 +14,7 @@
 #include "common/files/publish/atomic_file.h"
 #include "common/files/retry_policy.h"
 #include "common/system/monitor.h"
+#include "common/system/stage_times.h"
 #include "common/text/text.h"
 #include "common/torch/device_memory.h"
 #include "extract/frames/input/identity.h"
@@ -142,6 +143,7 @@ PipelineResult extract(const Plan& plan, const frames::ExamList& input,
   cache::ShardWriter writer(location, recipe, backbone.dimension(),
                             writer_options(options, part, backbone.precision()), lock);
   PipelineResult result = run_pipeline(input, plan.extract, options, devices.all(), writer);
+  const StageTimer timer(options.backbone.times.get(), "closing");
   if (result.stopped)
     writer.publish();
   else
@@ -182,6 +184,11 @@ int look_only(const ExtractOptions& options) {
   return static_cast<int>(readable ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 
+frames::ExamList list_timed(const ExtractOptions& options, StageTimes& times) {
+  const StageTimer timer(&times, "list");
+  return list_exams_salted(options.input, list_options(options));
+}
+
 std::unique_ptr<Monitor> start_monitor(const ExtractOptions& options,
                                        const ComputeDevices& devices) {
   if (options.monitor.empty()) return nullptr;
@@ -209,10 +216,11 @@ int run(const std::vector<std::string>& arguments) {
   set_patience(options->patience);
   if (options->dry_run) return look_only(*options);
 
-  const frames::ExamList input = list_exams_salted(options->input, list_options(*options));
+  const auto times = options->backbone.times = std::make_shared<StageTimes>();
+  budget_device_memory(options->devices, options->batch.memory_budget);
+  const frames::ExamList input = list_timed(*options, *times);
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
 
-  budget_device_memory(options->devices, options->batch.memory_budget);
   ComputeDevices devices(options->devices, options->threads);
   if (options->benchmark) return benchmark(input, *options, devices);
   const cache::Location location = cache::locate(options->out);
@@ -267,6 +275,7 @@ int run(const std::vector<std::string>& arguments) {
   summary.metadata_updated = part.shared() ? 0 : plan.metadata.size() + plan.renamed.size();
   summary.result = extract(plan, input, *options, part, recipe, location, lock.get(), devices);
   summary.unchanged = plan.unchanged + summary.result.unchanged;
+  summary.stages = times->seconds();
   if (monitor) summary.resources = monitor->finish();
   describe_cache(location, summary);
   std::cout << (options->json ? to_json(summary).dump(2) + "\n" : to_text(summary));

@@ -16,7 +16,8 @@ constexpr std::chrono::milliseconds kBetweenRates(100);
 
 FeatureSink::FeatureSink(std::size_t tasks, const vit::Backbone& backbone,
                          cache::ShardWriter& writer, const ExtractOptions& options)
-    : progress_("extract", "exams", tasks),
+    : times_(options.backbone.times),
+      progress_("extract", "exams", tasks),
       output_(writer, options.strict, options.cut ? kWaitingWithCut : kWaiting),
       assembly_(backbone.dimension(), augment::view_names(options.augmentation),
                 cut_of(options, backbone)),
@@ -35,7 +36,7 @@ void FeatureSink::add_feature(const FramePlace& place, std::span<const float> ro
   std::optional<Finished> finished;
   {
     const std::lock_guard lock(mutex_);
-    ++computed_;
+    if (computed_++ == 0 && times_) times_->add("first_batch", seconds());
     finished = take(assembly_.add_feature(place, row, std::move(tokens)));
   }
   write(std::move(finished));

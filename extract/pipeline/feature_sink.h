@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -41,6 +42,7 @@ class FeatureSink {
   void write(std::optional<Finished>&& finished);
 
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  const std::shared_ptr<StageTimes> times_;  // may be null
   std::mutex mutex_;
   Progress progress_;
   WriteStage output_;

@@ -117,6 +117,12 @@ Json lost_json(const PipelineResult& result) {
   return lost;
 }
 
+Json seconds_json(const std::map<std::string, double>& stages) {
+  Json json = Json::object();
+  for (const auto& [stage, taken] : stages) json[stage] = json_number(taken);
+  return json;
+}
+
 }  // namespace
 
 std::string to_text(const ExtractSummary& summary) {
@@ -172,6 +178,7 @@ Json to_json(const ExtractSummary& summary) {
             {"seconds", json_number(result.seconds)},
             {"frames_per_second", json_number(frames_per_second(result))},
             {"compute_seconds", json_number(result.compute_s)},
+            {"stage_seconds", seconds_json(summary.stages)},
             {"repeated_frames", result.repeated},
             {"reused_features", result.reused},
             {"batch", result.batch},

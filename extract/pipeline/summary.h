@@ -1,6 +1,7 @@
 // Says what a run of `extract` did, for people and as JSON.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -23,6 +24,7 @@ struct ExtractSummary {
   std::string reused;  // the cache of --reuse, empty for none
   ImageSize image_size{};
   PipelineResult result;
+  std::map<std::string, double> stages{};  // seconds, as StageTimes has them
   std::size_t unchanged = 0, metadata_updated = 0;
   std::size_t cached_exams = 0, cached_frames = 0;
   std::uint64_t cache_bytes = 0;

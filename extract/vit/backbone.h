@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/files/json.h"
+#include "common/system/stage_times.h"
 #include "common/text/image_size.h"
 #include "common/torch/precision.h"
 #include "common/torch/tensor.h"
@@ -46,6 +47,7 @@ struct BackboneOptions {
   // Somebody asked for the precision by name: SystemError where features stray in it, and a GPU
   // rounds no more than the name says.
   bool named_precision = false;
+  std::shared_ptr<StageTimes> times{};  // of what a ViT does to start; null: they are not wanted
 };
 
 class Backbone {

@@ -63,7 +63,8 @@ class VitBackbone : public Backbone {
         image_size_(options.image_size),
         device_(device),
         precision_(precisions.front()),
-        named_precision_(options.named_precision) {
+        named_precision_(options.named_precision),
+        times_(options.times) {
     model_->eval();
     const torch::Tensor& images = options.check.images;
     if (images.defined() && (precision_ != Precision::kFp32 || device.is_cuda()))
@@ -75,7 +76,7 @@ class VitBackbone : public Backbone {
       if (engine_) model_ = nullptr;  // it has its own copy of the weights
       return;
     }
-    if (auto engine = gpu::make_engine(*model_, options, device, precision_)) {
+    if (auto engine = make_gpu_engine(options)) {
       gpu_engine_ = std::make_unique<gpu::GuardedEngine>(std::move(engine), options.check, exact_);
       begin_on_gpu();
     }
@@ -197,6 +198,7 @@ class VitBackbone : public Backbone {
   }
 
   Candidate candidate(Precision precision) const {
+    const StageTimer timer(times_.get(), "engine");
     return {precision, cpu::make_engine(*model_, image_size_, precision)};
   }
 
@@ -214,6 +216,7 @@ class VitBackbone : public Backbone {
   // Finds out which of them stray, and how long the others take where they are several.
   void compare(std::vector<Candidate>& candidates, const torch::Tensor& images,
                const std::vector<torch::Tensor>& weights) {
+    const StageTimer timer(times_.get(), "check");
     std::vector<Candidate*> right;
     for (Candidate& one : candidates) {
       double cosine = 1;
@@ -258,6 +261,11 @@ class VitBackbone : public Backbone {
       found.push_back(concat(to_string(one->precision), " ",
                              fixed(1e3 * one->seconds / static_cast<double>(images.size(0)), 1)));
     log_info(concat("--precision auto: ms for a frame by itself: ", join(found, ", ")));
+  }
+
+  std::unique_ptr<gpu::Engine> make_gpu_engine(const BackboneOptions& options) const {
+    const StageTimer timer(times_.get(), "engine");
+    return gpu::make_engine(*model_, options, device_, precision_);
   }
 
   // Checks the engine before the job, on the job's stream. If features stray, the engine or the
@@ -307,6 +315,7 @@ class VitBackbone : public Backbone {
 
   // The readable model's features in fp32 on the CPU, before its weights move anywhere.
   torch::Tensor exact_features(const torch::Tensor& images) {
+    const StageTimer timer(times_.get(), "check_fp32");
     const torch::InferenceMode guard;
     return of_each(images,
                    [&](const torch::Tensor& image) { return model_->forward(image, features_); });
@@ -363,13 +372,13 @@ class VitBackbone : public Backbone {
   torch::Device device_;
   Precision precision_;
   bool named_precision_;
-  CheckInput check_;     // on a GPU
+  std::shared_ptr<StageTimes> times_;  // may be null
+  CheckInput check_;                   // on a GPU
   torch::Tensor exact_;  // its features in fp32 on the CPU; undefined: nothing is compared
 };
 
-std::unique_ptr<Backbone> random_backbone(const BackboneOptions& options,
-                                          const torch::Device& device,
-                                          const std::vector<Precision>& precisions) {
+std::pair<VisionTransformer, Json> random_model(const BackboneOptions& options) {
+  const StageTimer timer(options.times.get(), "weights");
   if (options.architecture.empty() && !options.stated)
     throw ConfigError("--random-weights needs an architecture; choose a --preset or name one");
   Architecture architecture =
@@ -386,8 +395,7 @@ std::unique_ptr<Backbone> random_backbone(const BackboneOptions& options,
   what["kind"] = "random";
   what["generator"] = kRandomWeightsVersion;
   what["seed"] = *options.random_seed;
-  return std::make_unique<VitBackbone>(std::move(model), std::move(what), options, device,
-                                       precisions);
+  return {std::move(model), std::move(what)};
 }
 
 // The features that a projection's weight [P, D] gives.
@@ -419,12 +427,9 @@ VisionTransformer build(const WeightFiles& files, StateDict tensors,
   return model;
 }
 
-}  // namespace
-
-std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
-                                            const torch::Device& device,
-                                            const std::vector<Precision>& precisions) {
-  if (options.random_seed) return random_backbone(options, device, precisions);
+// The model, and what its weights are for the recipe.
+std::pair<VisionTransformer, Json> read_model(const BackboneOptions& options) {
+  const StageTimer timer(options.times.get(), "weights");
   const WeightFiles files = find_weight_files(options.weights);
   StateDict tensors = load_weights(files);  // names the files in its errors
   VisionTransformer model = in_context(concat("weights '", options.weights.string(), "'"),
@@ -432,6 +437,15 @@ std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
   Json what;
   what["kind"] = "vit";
   what["sha256"] = digest_of(files);
+  return {std::move(model), std::move(what)};
+}
+
+}  // namespace
+
+std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
+                                            const torch::Device& device,
+                                            const std::vector<Precision>& precisions) {
+  auto [model, what] = options.random_seed ? random_model(options) : read_model(options);
   return std::make_unique<VitBackbone>(std::move(model), std::move(what), options, device,
                                        precisions);
 }

@@ -104,6 +104,14 @@ def test_second_run_extracts_nothing_and_labels_update(tmp_path, out):
     assert "p7" not in coldframe("cache", "ls", tmp_path / "hashed.h5").stdout
 
 
+def test_the_summary_states_how_long_each_stage_of_the_start_took(tmp_path):
+    command = ["extract", "--input", make_exams(tmp_path), *RANDOM, "--precision", "bf16", "--out", tmp_path / "x.h5", "--json"]
+    begin = {"list", "first_frames", "weights", "engine", "check_fp32", "check"}
+    for stages in (begin | {"first_batch", "closing"}, begin):  # the second run extracts nothing
+        seconds = json.loads(coldframe(*command).stdout)["stage_seconds"]
+        assert set(seconds) == stages and all(np.isfinite(value) and value >= 0 for value in seconds.values())
+
+
 def test_another_recipe_is_refused_with_the_difference(tmp_path):
     manifest = make_exams(tmp_path, exams=1)
     coldframe("extract", "--input", manifest, *RANDOM, "--precision", "fp32", "--out", tmp_path / "x.h5")

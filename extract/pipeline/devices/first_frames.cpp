@@ -10,6 +10,7 @@ namespace coldframe::extract {
 
 vit::CheckInput first_frames(const frames::ExamList& input, const ExtractOptions& options,
                              std::int64_t count) {
+  const StageTimer timer(options.backbone.times.get(), "first_frames");
   std::vector<ExamTask> tasks;
   for (const frames::ExamSpec& exam : input.exams) tasks.push_back({&exam, tasks.size(), 0});
   DecodeSettings settings;

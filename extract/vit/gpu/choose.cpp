@@ -29,6 +29,7 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
   chosen.type = scalar_type(precision);
   chosen.features = options.features;
   chosen.image_size = options.image_size.height;
+  chosen.times = options.times;
   if (precision != Precision::kFp32) {
     chosen.attention = cudnn_attention;
     // Only where a check follows, which can take it back.

@@ -172,6 +172,7 @@ double Engine::seconds_by(Attention attention) {
 // On Hopper cuDNN's attention takes half of flash attention's time or less, on older devices more;
 // it builds a plan for every shape, so that it is worth while once the shape stays.
 void Engine::choose_attention() {
+  const StageTimer timer(options_.times.get(), "attention");
   within_memory([&] {
     reserve(expected_);
     const double own = seconds_by(nullptr);

@@ -46,7 +46,7 @@ class Engine {
   // nothing is.
   void expect(std::int64_t batch);
   std::int64_t expected() const { return expected_; }
-  const torch::Device& device() const { return options_.device; }
+  const EngineOptions& options() const { return options_; }
 
   // Computes without what costs accuracy from now on. False: so it did before.
   bool compute_exactly();

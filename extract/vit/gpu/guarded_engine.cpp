@@ -11,8 +11,8 @@ GuardedEngine::GuardedEngine(std::unique_ptr<Engine> engine, const CheckInput& c
                              torch::Tensor exact)
     : engine_(std::move(engine)), exact_(std::move(exact)) {
   if (!exact_.defined()) return;
-  frames_ = check.frames.to(engine_->device());
-  levels_ = check.levels.to(engine_->device());
+  frames_ = check.frames.to(engine_->options().device);
+  levels_ = check.levels.to(engine_->options().device);
 }
 
 template <class Forward>
@@ -55,6 +55,7 @@ void GuardedEngine::check() {
   const std::int64_t rows = batch > 0 ? std::min(batch, frames_.size(0)) : frames_.size(0);
   for (int pass = 0; pass < passes; ++pass) {
     const torch::Tensor found = guarded([&] {
+      const StageTimer timer(engine_->options().times.get(), pass == 0 ? "check" : "graphs");
       return engine_->forward_frames(frames_.narrow(0, 0, rows), levels_)
           .to(torch::kCPU, torch::kFloat32);
     });
@@ -65,7 +66,7 @@ void GuardedEngine::check() {
     if (cosine >= kLeastCosine) continue;            // not so for NaN
     if (engine_->compute_exactly()) return check();  // from the first pass on
     strays_ = true;
-    failure_ = strays_by(cosine, engine_->device());
+    failure_ = strays_by(cosine, engine_->options().device);
     return release_memory();
   }
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 
+#include "common/system/stage_times.h"
 #include "common/torch/tensor.h"
 #include "extract/vit/pooling.h"
 
@@ -27,6 +29,7 @@ struct EngineOptions {
   FeatureOptions features{};
   std::int64_t image_size = 224;
   std::chrono::steady_clock::time_point (*cpu_time)() = std::chrono::steady_clock::now;
+  std::shared_ptr<StageTimes> times{};  // as BackboneOptions has them
 };
 
 }  // namespace coldframe::vit::gpu
