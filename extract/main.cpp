@@ -16,6 +16,7 @@
 #include "common/system/monitor.h"
 #include "common/system/stage_times.h"
 #include "common/text/text.h"
+#include "common/torch/device.h"
 #include "common/torch/device_memory.h"
 #include "extract/frames/input/identity.h"
 #include "extract/inspect/benchmark/benchmark.h"
@@ -168,7 +169,7 @@ int look_only(const ExtractOptions& options) {
   reader.estimate = true;
   const dry_run::Survey survey =
       dry_run::survey(input, {options.selection, reader, options.preprocessing,
-                              options.decode_threads, options.thumbnails});
+                              decode_threads_of(options), options.thumbnails});
   const dry_run::Report report{input,
                                survey,
                                dry_run::find_all(input, survey, options.allow_unordered),
@@ -218,6 +219,7 @@ int run(const std::vector<std::string>& arguments) {
 
   const auto times = options->backbone.times = std::make_shared<StageTimes>();
   budget_device_memory(options->devices, options->batch.memory_budget);
+  begin_loading_cuda(options->devices, times);
   const frames::ExamList input = list_timed(*options, *times);
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
 

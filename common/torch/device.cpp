@@ -8,12 +8,14 @@
 #include <torch/cuda.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
@@ -171,6 +173,19 @@ c10::Stream free_stream(const torch::Device& device) {
       concat("more than ", OwnStream::kMost, " jobs compute on one GPU at a time; lower --jobs"));
 }
 
+// CUDA makes a device's context when the device is first waited for.
+void open_cuda(const std::vector<std::string>& words, StageTimes& times) {
+  const auto begun = std::chrono::steady_clock::now();
+  if (!prepare_cuda().empty()) return;
+  times.add("libraries",
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
+  const StageTimer timer(&times, "contexts");
+  const c10::impl::VirtualGuardImpl devices(torch::kCUDA);
+  for (const std::string& word : words)
+    devices.synchronizeDevice(
+        static_cast<c10::DeviceIndex>(word == "auto" || word == "cuda" ? 0 : device_index(word)));
+}
+
 // Calls each of MKL's vector functions for the first time, while no other thread does. They choose
 // their kernels at that call, and of two threads in it at once one may compute its part by a kernel
 // with errors of 1e-5 (pytorch/pytorch, issue 188792: oneMKL 2024.2, which LibTorch 2.11 carries).
@@ -222,6 +237,25 @@ OwnStream::~OwnStream() {
   }
   const std::scoped_lock lock(streams_mutex);
   streams_taken.erase({stream_.device_index(), stream_.id()});
+}
+
+void begin_loading_cuda(const std::vector<std::string>& words, std::shared_ptr<StageTimes> times) {
+  std::vector<std::string> wanted;
+  for (const std::string& word : words)
+    if (word == "auto" || word.starts_with("cuda")) wanted.push_back(word);
+  if (wanted.empty()) return;
+  static std::jthread loading;  // joined as the program ends: libraries must not load beyond that
+  try {
+    loading = start_thread([wanted, times] {
+      try {
+        open_cuda(wanted, *times);
+      } catch (const std::exception&) {
+        // Who uses the device meets it again.
+      }
+    });
+  } catch (const SystemError&) {
+    // No thread is granted: resolve_device() loads them.
+  }
 }
 
 c10::Stream compute_stream(const torch::Device& device) {

@@ -4,8 +4,11 @@
 
 #include <c10/core/Stream.h>
 
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "common/system/stage_times.h"
 #include "common/torch/tensor.h"
 
 namespace coldframe {
@@ -16,6 +19,12 @@ namespace coldframe {
 // else: LibTorch looks for CUDA once (even torch::manual_seed does) and keeps the answer. A CUDA
 // device has its context afterwards, in autograd's thread too.
 torch::Device resolve_device(const std::string& word);
+
+// Begins to open CUDA's libraries, and contexts on the devices of `words`, on a thread of its own;
+// nothing where they name the CPU. resolve_device() waits for the libraries, and tells what failed.
+// Until it returns, nobody else uses LibTorch. Who leaves by an error first is not held up before
+// it is reported: the program's end waits. Stages: "libraries", "contexts".
+void begin_loading_cuda(const std::vector<std::string>& words, std::shared_ptr<StageTimes> times);
 
 // A stream of a CUDA device that no other OwnStream has: what is launched there can be recorded as
 // a graph, as nothing on LibTorch's default stream can, and nobody else's work gets into it. It

@@ -26,10 +26,10 @@ std::uint64_t cuda_memory(const std::string& word) {
 }
 
 void budget_cuda(const std::string& word, std::uint64_t bytes) {
-  const double total = static_cast<double>(cuda_memory(word));
   const char* given = ::getenv(kCudaSettings);
   if (!given) given = ::getenv(kSettings);
-  const double share = bytes == 0 ? 1 : static_cast<double>(bytes) / total;
+  const double share =
+      bytes == 0 ? 1 : static_cast<double>(bytes) / static_cast<double>(cuda_memory(word));
   ::setenv(kCudaSettings, allocator_settings(given ? given : "", share).c_str(), 1);
 }
 
@@ -85,8 +85,9 @@ std::string allocator_settings(const std::string& given, double share) {
   return join(settings, ",");
 }
 
+// Without a budget the driver is not asked, since it takes its time to start.
 void budget_device_memory(const std::string& word, std::uint64_t bytes) {
-  const bool cuda = word != "cpu" && cuda_memory(word) > 0;
+  const bool cuda = word != "cpu" && (bytes == 0 || cuda_memory(word) > 0);
   count_cpu_memory(cuda ? 0 : bytes);
   if (cuda) budget_cuda(word, bytes);
 }
@@ -97,10 +98,10 @@ std::optional<std::uint64_t> device_memory_left(const torch::Device& device) {
 
 // CUDA's share is one number for all devices: none exceeds its budget if the largest does not.
 void budget_device_memory(const std::vector<std::string>& words, std::uint64_t bytes) {
-  const auto largest =
-      std::max_element(words.begin(), words.end(), [](const std::string& a, const std::string& b) {
-        return (a == "cpu" ? 0 : cuda_memory(a)) < (b == "cpu" ? 0 : cuda_memory(b));
-      });
+  const auto memory = [&](const std::string& word) {
+    return word == "cpu" ? 0 : bytes == 0 ? 1 : cuda_memory(word);
+  };
+  const auto largest = std::ranges::max_element(words, {}, memory);
   if (largest != words.end()) budget_device_memory(*largest, bytes);
 }
 

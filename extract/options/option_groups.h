@@ -30,6 +30,6 @@ OptionRows run_options(ExtractOptions& options);
 void finish_input(const GivenWords& given, ExtractOptions& options);
 void finish_pixels(const GivenWords& given, ExtractOptions& options);
 void finish_views(const GivenWords& given, ExtractOptions& options);
-void finish_machine(const GivenWords& given, ExtractOptions& options);
+void require_one_choice_of_devices(const GivenWords& given);
 
 }  // namespace coldframe::extract

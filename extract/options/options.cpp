@@ -263,7 +263,7 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
     options.repeated = concat("# besides: ", local_names(repeated, given), "\n", *lines);
   for (const OptionRows* rows : {&input, &storage, &machine, &run}) set_options(*rows, given);
   finish_input(given, options);
-  finish_machine(given, options);
+  require_one_choice_of_devices(given);
   finish_run(given, options);
   // What was given goes before what preset and config say.
   apply_preset(given, options);

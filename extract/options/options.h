@@ -46,7 +46,7 @@ struct ExtractOptions {
   std::vector<std::string> devices = {"auto"};  // --device, or --devices: each gets a worker
   std::string precision = "auto";
   BatchLimits batch;       // --batch, --memory-budget
-  int decode_threads = 0;  // parse_extract_options() fills it in
+  int decode_threads = 0;  // 0: as decode_threads_of() has it
   int threads = 0;         // of the CPU backbone; 0: LibTorch's choice
   DType storage = DType::kFp16;
   // --cut: the block, counted from 0, whose input is stored beside the features; 0: the pixels.
@@ -70,6 +70,10 @@ struct ExtractOptions {
   // line names paths, their pattern and the salt. None where such a file cannot hold a word.
   std::optional<std::string> repeated;
 };
+
+// Those asked for. Else decoders share the cores with a backbone on the CPU; beside GPUs they have
+// them to themselves, but for one with each GPU. For the device "auto" it starts CUDA's driver.
+int decode_threads_of(const ExtractOptions& options);
 
 // How the input is listed.
 frames::ExamListOptions list_options(const ExtractOptions& options);

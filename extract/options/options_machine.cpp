@@ -46,20 +46,20 @@ std::vector<std::string> parse_devices(const std::string& list) {
   return devices;
 }
 
-// Decoders share the cores with a backbone on the CPU. Beside GPUs they have them to themselves,
-// but for one with each GPU, whose worker hands batches over and polls.
-int default_decode_threads(const std::vector<std::string>& devices) {
+}  // namespace
+
+// The worker of a GPU hands batches over and polls.
+int decode_threads_of(const ExtractOptions& options) {
+  if (options.decode_threads > 0) return options.decode_threads;
+  const std::vector<std::string>& devices = options.devices;
   const auto cores = static_cast<std::int64_t>(usable_processors());
-  const bool gpu = cuda_driver::device_count() > 0;
-  const auto on_gpus = std::count_if(devices.begin(), devices.end(), [&](const std::string& name) {
-    return name.starts_with("cuda") || (name == "auto" && gpu);
+  const auto on_gpus = std::count_if(devices.begin(), devices.end(), [](const std::string& name) {
+    return name.starts_with("cuda") || (name == "auto" && cuda_driver::device_count() > 0);
   });
   const bool all = on_gpus == static_cast<std::ptrdiff_t>(devices.size());
   const std::int64_t threads = all ? cores - on_gpus : cores / 2;
   return static_cast<int>(std::clamp<std::int64_t>(threads, 1, kMostDecodeThreads));
 }
-
-}  // namespace
 
 OptionRows machine_options(ExtractOptions& options) {
   const auto one = [](const std::string& word) { return std::vector{word}; };
@@ -88,10 +88,9 @@ OptionRows machine_options(ExtractOptions& options) {
   };
 }
 
-void finish_machine(const GivenWords& given, ExtractOptions& options) {
+void require_one_choice_of_devices(const GivenWords& given) {
   if (given.contains("device") && given.contains("devices"))
     throw ConfigError("--device and --devices: give one of them");
-  if (options.decode_threads == 0) options.decode_threads = default_decode_threads(options.devices);
 }
 
 }  // namespace coldframe::extract

@@ -19,7 +19,7 @@ DecodeSettings decode_settings(const ExtractOptions& options) {
   settings.augmentation = options.augmentation;
   settings.thumbnails = options.thumbnails;
   settings.min_frames = options.min_frames;
-  settings.threads = options.decode_threads;
+  settings.threads = decode_threads_of(options);
   return settings;
 }
 

@@ -1,9 +1,21 @@
-// To stand for libcuda.so.1: a driver of two GPUs on which nothing computes.
+// To stand for libcuda.so.1: a driver of two GPUs on which nothing computes. It takes until the pipe
+// COLDFRAME_TEST_SLOW_DRIVER is closed to start.
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 int cuInit(unsigned flags) {
   (void)flags;
+  const char* const pipe = getenv("COLDFRAME_TEST_SLOW_DRIVER");
+  if (pipe != NULL) {
+    const int opened = open(pipe, O_RDONLY);
+    char byte;
+    while (read(opened, &byte, 1) > 0) {
+    }
+    close(opened);
+  }
   return 0;
 }
 

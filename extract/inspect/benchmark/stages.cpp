@@ -122,11 +122,11 @@ StageRate measure_decode(const ExtractOptions& options, Sample& sample) {
       log_warning(concat("exam '", exam.id, "' of the sample cannot be read: ", error.what()));
     }
   };
-  parallel_for(sample.tasks.size(), decode, static_cast<std::size_t>(options.decode_threads));
+  parallel_for(sample.tasks.size(), decode, static_cast<std::size_t>(decode_threads_of(options)));
   if (sample.frames.empty())
     throw DataError("not one exam of the sample can be read; --dry-run tells more");
   return {"decode", static_cast<double>(decoded) / seconds_since(started),
-          threads_note(options.decode_threads)};
+          threads_note(decode_threads_of(options))};
 }
 
 StageRate measure_preprocess(const ExtractOptions& options, Sample& sample) {
@@ -138,10 +138,11 @@ StageRate measure_preprocess(const ExtractOptions& options, Sample& sample) {
     make_inputs(options.preprocessing, sample.frames[i], views[i], sample.inputs[i]);
   };
   const auto turn = [&] {
-    parallel_for(sample.frames.size(), prepare, static_cast<std::size_t>(options.decode_threads));
+    parallel_for(sample.frames.size(), prepare,
+                 static_cast<std::size_t>(decode_threads_of(options)));
     return sample.frames.size();
   };
-  return {"preprocess", frames_per_second(turn), threads_note(options.decode_threads)};
+  return {"preprocess", frames_per_second(turn), threads_note(decode_threads_of(options))};
 }
 
 StageRate measure_input(const ExtractOptions& options, const Sample& sample,

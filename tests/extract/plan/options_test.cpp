@@ -106,7 +106,8 @@ TEST(ExtractOptions, SeveralDevicesAreAListOfNumbers) {
 
 TEST(ExtractOptions, DecodersLeaveRoomForABackboneOnTheCpu) {
   const auto threads = [](const std::string& more) {
-    return parse_extract_options(words("--dry-run --input a --devices " + more))->decode_threads;
+    return decode_threads_of(
+        *parse_extract_options(words("--dry-run --input a --devices " + more)));
   };
   const int cores = static_cast<int>(usable_processors());
   EXPECT_EQ(threads("cpu"), std::max(1, cores / 2));
