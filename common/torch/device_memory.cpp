@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "common/system/cuda_driver.h"
+#include "common/system/memory.h"
 #include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
 
@@ -108,6 +109,19 @@ void budget_device_memory(const std::vector<std::string>& words, std::uint64_t b
 std::uint64_t live_device_memory(const torch::Device& device) {
   if (!device.is_cuda()) return cpu_memory().live;
   return static_cast<std::uint64_t>(allocated(device).current);
+}
+
+// Memory of freed tensors that LibTorch keeps is free for others.
+std::uint64_t free_device_memory(const torch::Device& device, std::uint64_t budget) {
+  if (device.is_cpu())
+    return std::min<std::uint64_t>(cpu_memory_left().value_or(UINT64_MAX), available_bytes());
+  constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  auto* const allocator = c10::getDeviceAllocator(device.type());
+  const auto stats = allocator->getDeviceStats(device.index());
+  const auto taken = static_cast<std::uint64_t>(stats.allocated_bytes[kAll].current);
+  const auto kept = static_cast<std::uint64_t>(stats.reserved_bytes[kAll].current) - taken;
+  const std::uint64_t free = allocator->getMemoryInfo(device.index()).first + kept;
+  return budget == 0 ? free : std::min(free, budget - std::min(budget, taken));
 }
 
 std::uint64_t peak_device_memory(const torch::Device& device) {

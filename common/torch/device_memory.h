@@ -40,6 +40,9 @@ std::uint64_t cuda_training_workspaces();
 std::optional<std::uint64_t> device_memory_left(const torch::Device& device);
 
 std::uint64_t live_device_memory(const torch::Device& device);  // bytes in tensors now
+// Bytes that tensors can still take on a device, within `budget` (0: none).
+std::uint64_t free_device_memory(const torch::Device& device, std::uint64_t budget);
+
 std::uint64_t peak_device_memory(const torch::Device& device);  // bytes, since the last reset
 void reset_device_memory_peak(const torch::Device& device);
 

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <iterator>
 
@@ -19,9 +20,17 @@ namespace {
 constexpr std::size_t kRemembered = 4096, kRememberedValues = 16u << 20;
 constexpr std::size_t kBytesPerCopier = 4u << 20, kMostCopiers = 4;
 
-BatchLimits within(BatchLimits limits, std::int64_t most) {
+BatchLimits within(BatchLimits limits, const vit::Backbone& backbone, const torch::Device& device) {
+  const std::int64_t most = backbone.most_images();
   limits.batch = std::min(limits.batch, most);
   limits.most = std::min(limits.most, most);
+  // Whatever fits three times is certain to: beside a pass there are its graph's memory, batches on
+  // their way, and libraries.
+  if (const std::uint64_t bytes = backbone.bytes_per_image(); bytes > 0) {
+    const std::uint64_t fits = free_device_memory(device, limits.memory_budget) / (3 * bytes);
+    limits.first = static_cast<std::int64_t>(
+        std::bit_floor(std::min(fits, static_cast<std::uint64_t>(limits.most))));
+  }
   return limits;
 }
 
@@ -38,7 +47,7 @@ BackboneBatch::BackboneBatch(vit::Backbone& backbone, const torch::Device& devic
     : backbone_(backbone),
       device_(device),
       input_(preprocessing, device),
-      controller_(within(limits, backbone.most_images())),
+      controller_(within(limits, backbone, device)),
       recent_(remembered(backbone), static_cast<std::size_t>(backbone.row_values())),
       streams_(streams ? std::move(streams) : make_streams(device)),
       staging_(*streams_, preprocessing.image_size, backbone.row_values(),
@@ -156,7 +165,9 @@ void BackboneBatch::compute() {
 }
 
 torch::Tensor BackboneBatch::forward(const torch::Tensor& frames) {
-  backbone_.expect(controller_.size());
+  // A job of less than a batch is computed as it is, and nothing is measured for it.
+  filled_ = filled_ || frames.size(0) == controller_.size();
+  backbone_.expect(filled_ ? controller_.size() : frames.size(0), filled_ && controller_.settled());
   if (backbone_.takes_frames())
     if (auto features = backbone_.forward_frames(frames, input_.levels()); features.defined())
       return features;

@@ -82,6 +82,7 @@ class BackboneBatch {
   RecentFeatures recent_;
   std::unique_ptr<Streams> streams_;
   Staging staging_;
+  bool filled_ = false;                     // a batch, at least once
   int slot_ = 0;                            // that is being filled; the other may be computing
   std::array<Rows, Staging::kSlots> rows_;  // of the frames in each slot
   std::vector<std::vector<std::uint8_t>> pixels_, used_;  // of the slot being filled; of none

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -43,7 +44,7 @@ struct BackboneOptions {
   // If set, features in bf16 or fp16, and all of a ViT on a GPU, are compared on these images with
   // those in fp32. Where they stray, the backbone computes by other means and warns; SystemError
   // where those stray, too.
-  CheckInput check{};
+  std::function<CheckInput()> check{};  // is called once the weights have been read
   // Somebody asked for the precision by name: SystemError where features stray in it, and a GPU
   // rounds no more than the name says.
   bool named_precision = false;
@@ -64,8 +65,11 @@ class Backbone {
   // computes then.
   virtual torch::Tensor forward_frames(const torch::Tensor& frames, const torch::Tensor& levels);
   // The job's passes have so many images from now on, the last one perhaps fewer: what depends on
-  // that is prepared and checked. On the current stream.
-  virtual void expect(std::int64_t) {}
+  // that is prepared and checked. `stays`: there will be enough of them to find out what computes
+  // them quickest. On the current stream.
+  virtual void expect(std::int64_t /*batch*/, bool /*stays*/) {}
+  // Device memory that each image of a pass takes at most; 0: it is not known.
+  virtual std::uint64_t bytes_per_image() const { return 0; }
   // Device memory that is kept aside without being counted as tensors.
   virtual std::uint64_t bytes_aside() const { return 0; }
   // Gives back what is kept from one call to the next, except the weights.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -12,7 +13,9 @@
 #include "common/cli/log.h"
 #include "common/system/memory.h"
 #include "common/text/text.h"
+#include "common/threads/threads.h"
 #include "common/torch/device.h"
+#include "common/torch/device_memory.h"
 #include "extract/vit/backbone_kinds.h"
 #include "extract/vit/checkpoint/canonical_names.h"
 #include "extract/vit/checkpoint/weight_files.h"
@@ -66,22 +69,23 @@ class VitBackbone : public Backbone {
         named_precision_(options.named_precision),
         times_(options.times) {
     model_->eval();
-    const torch::Tensor& images = options.check.images;
+    if (options.check) check_ = options.check();
+    const torch::Tensor images = check_.images;
     if (images.defined() && (precision_ != Precision::kFp32 || device.is_cuda()))
-      exact_ = exact_features(images);
+      compute_exactly(images);
     const std::vector<torch::Tensor> weights = detached_tensors();
     if (device.is_cpu()) {
       begin_on_cpu(precisions, images, weights);
-      exact_ = torch::Tensor();
+      exact_ = {};
+      check_ = {};
       if (engine_) model_ = nullptr;  // it has its own copy of the weights
       return;
     }
     if (auto engine = make_gpu_engine(options)) {
-      gpu_engine_ = std::make_unique<gpu::GuardedEngine>(std::move(engine), options.check, exact_);
+      gpu_engine_ = std::make_unique<gpu::GuardedEngine>(std::move(engine), check_, exact_);
       begin_on_gpu();
     }
-    if (exact_.defined() && !gpu_engine_) check_operators(images, weights);
-    check_ = options.check;
+    if (exact_.valid() && !gpu_engine_) check_operators(images, weights);
   }
 
   torch::Tensor forward(const torch::Tensor& images) override {
@@ -110,11 +114,12 @@ class VitBackbone : public Backbone {
     const torch::Tensor found = gpu_engine_->forward_frames(frames, levels);
     return still_takes_frames() ? found : torch::Tensor();
   }
-  void expect(std::int64_t batch) override {
+  void expect(std::int64_t batch, bool stays) override {
     if (!gpu_engine_) return;
-    gpu_engine_->expect(batch);
+    gpu_engine_->expect(batch, stays);
     still_takes_frames();
   }
+  std::uint64_t bytes_per_image() const override { return gpu_engine_ ? bytes_per_image_ : 0; }
   std::uint64_t bytes_aside() const override {
     return gpu_engine_ ? gpu_engine_->engine().graph_bytes() : 0;
   }
@@ -167,13 +172,13 @@ class VitBackbone : public Backbone {
   void begin_on_cpu(const std::vector<Precision>& precisions, const torch::Tensor& images,
                     const std::vector<torch::Tensor>& weights) {
     std::vector<Candidate> candidates;
-    if (precisions.size() > 1 && !exact_.defined()) return take(candidate(Precision::kFp32));
+    if (precisions.size() > 1 && !exact_.valid()) return take(candidate(Precision::kFp32));
     const std::uint64_t free = available_bytes();  // 0: it cannot be told
     if (precisions.size() > 1 && free > 0 && 3 * bytes_of(weights) > free)
       return begin_on_cpu({precisions.front()}, images, weights);
     try {
       for (const Precision precision : precisions) candidates.push_back(candidate(precision));
-      if (exact_.defined()) compare(candidates, images, weights);
+      if (exact_.valid()) compare(candidates, images, weights);
     } catch (const c10::OutOfMemoryError&) {
       if (precisions.size() == 1) throw;
       restore(weights);
@@ -223,7 +228,7 @@ class VitBackbone : public Backbone {
       if (one.precision != Precision::kFp32) {
         with(one, weights, [&] {
           const Clock::time_point start = Clock::now();
-          cosine = least_cosine(exact_, images);
+          cosine = least_cosine(images);
           one.seconds = since(start);
         });
       }
@@ -265,7 +270,7 @@ class VitBackbone : public Backbone {
 
   std::unique_ptr<gpu::Engine> make_gpu_engine(const BackboneOptions& options) const {
     const StageTimer timer(times_.get(), "engine");
-    return gpu::make_engine(*model_, options, device_, precision_);
+    return gpu::make_engine(*model_, options, device_, precision_, exact_.valid());
   }
 
   // Checks the engine before the job, on the job's stream. If features stray, the engine or the
@@ -274,7 +279,12 @@ class VitBackbone : public Backbone {
     const c10::impl::VirtualGuardImpl streams(device_.type());
     streams.synchronizeDevice(device_.index());  // the weights are there
     const c10::StreamGuard stream(compute_stream(device_));
+    reset_device_memory_peak(device_);
+    const std::uint64_t before = peak_device_memory(device_);
     gpu_engine_->check();
+    if (exact_.valid())
+      bytes_per_image_ = (peak_device_memory(device_) - before) /
+                         static_cast<std::uint64_t>(check_.frames.size(0));
     gpu_engine_->release_memory();
     if (gpu_engine_->strays()) {
       leave_precision(precision_, gpu_engine_->failure(), named_precision_, Precision::kFp32);
@@ -291,7 +301,7 @@ class VitBackbone : public Backbone {
     if (gpu_engine_->failure().empty()) return true;
     log_warning(concat(gpu_engine_->failure(), "; going on with LibTorch's operators"));
     gpu_engine_ = nullptr;
-    if (exact_.defined()) require_right(least_cosine(exact_, check_.images));
+    if (exact_.valid()) require_right(least_cosine(check_.images));
     return false;
   }
 
@@ -304,13 +314,26 @@ class VitBackbone : public Backbone {
 
   // LibTorch's operators on a GPU fall back to fp32 where features stray from the exact ones.
   void check_operators(const torch::Tensor& images, const std::vector<torch::Tensor>& weights) {
-    const double cosine = least_cosine(exact_, images);
+    const double cosine = least_cosine(images);
     if (cosine >= kLeastCosine) return;  // not so for NaN
     if (precision_ == Precision::kFp32) require_right(cosine);
     leave_precision(precision_, strays_by(cosine, device_), named_precision_, Precision::kFp32);
     precision_ = Precision::kFp32;
     restore(weights);
-    require_right(least_cosine(exact_, images));
+    require_right(least_cosine(images));
+  }
+
+  // On a GPU beside what begins there, which only reads the weights; who needs them waits.
+  void compute_exactly(const torch::Tensor& images) {
+    const bool beside = device_.is_cuda();
+    exact_ = std::async(beside ? std::launch::async | std::launch::deferred : std::launch::deferred,
+                        [this, images, beside] {
+                          if (beside)  // a team of its own
+                            require_threads(static_cast<std::size_t>(torch::get_num_threads()));
+                          return exact_features(images);
+                        })
+                 .share();
+    if (!beside) exact_.get();
   }
 
   // The readable model's features in fp32 on the CPU, before its weights move anywhere.
@@ -326,8 +349,10 @@ class VitBackbone : public Backbone {
     return of_each(images, [&](const torch::Tensor& image) { return forward(image); });
   }
 
-  double least_cosine(const torch::Tensor& exact, const torch::Tensor& images) {
+  // Only once the exact features are there may the model's weights move.
+  double least_cosine(const torch::Tensor& images) {
     const torch::InferenceMode guard;
+    const torch::Tensor& exact = exact_.get();
     return at::cosine_similarity(features_of(images), exact).min().item<double>();
   }
 
@@ -374,7 +399,10 @@ class VitBackbone : public Backbone {
   bool named_precision_;
   std::shared_ptr<StageTimes> times_;  // may be null
   CheckInput check_;                   // on a GPU
-  torch::Tensor exact_;  // its features in fp32 on the CPU; undefined: nothing is compared
+  std::uint64_t bytes_per_image_ = 0;
+  // The check's features in fp32 on the CPU; not valid: nothing is compared. It goes first: what
+  // computes them reads the rest.
+  std::shared_future<torch::Tensor> exact_;
 };
 
 std::pair<VisionTransformer, Json> random_model(const BackboneOptions& options) {
@@ -431,12 +459,13 @@ VisionTransformer build(const WeightFiles& files, StateDict tensors,
 std::pair<VisionTransformer, Json> read_model(const BackboneOptions& options) {
   const StageTimer timer(options.times.get(), "weights");
   const WeightFiles files = find_weight_files(options.weights);
+  std::future<std::string> digest = std::async([&] { return digest_of(files); });
   StateDict tensors = load_weights(files);  // names the files in its errors
   VisionTransformer model = in_context(concat("weights '", options.weights.string(), "'"),
                                        [&] { return build(files, std::move(tensors), options); });
   Json what;
   what["kind"] = "vit";
-  what["sha256"] = digest_of(files);
+  what["sha256"] = digest.get();
   return {std::move(model), std::move(what)};
 }
 

@@ -39,11 +39,15 @@ class MeanBackbone : public vit::Backbone {
 
   void release_memory() override { ++releases; }
   std::int64_t most_images() const override { return most; }
+  std::uint64_t bytes_per_image() const override { return bytes; }
+  void expect(std::int64_t batch, bool stays) override { expected.emplace_back(batch, stays); }
 
   std::vector<std::int64_t> batches;  // sizes that were computed
   int releases = 0;
   std::int64_t most = 1 << 20;
-  std::function<void()> before;  // each computation, if set
+  std::uint64_t bytes = 0;                              // of a pass over one image
+  std::vector<std::pair<std::int64_t, bool>> expected;  // before each pass; whether it stays
+  std::function<void()> before;                         // each computation, if set
 
  private:
   std::int64_t fits_;

@@ -14,8 +14,9 @@ constexpr double kWorthwhile = 1.05;
 
 BatchController::BatchController(const BatchLimits& limits)
     : limits_(limits),
-      size_(limits.batch > 0 ? limits.batch : std::min(kFirst, limits.most)),
-      settled_(limits.batch > 0) {}
+      size_(limits.batch > 0 ? limits.batch
+                             : std::min(std::max(kFirst, limits.first), limits.most)),
+      settled_(limits.batch > 0 || size_ * 2 > limits.most) {}
 
 void BatchController::succeeded(std::int64_t frames, double seconds, std::uint64_t peak) {
   if (settled_ || frames != size_) return;  // a last, smaller batch tells nothing

@@ -11,11 +11,13 @@ struct BatchLimits {
   std::int64_t batch = 0;           // --batch; 0: auto
   std::uint64_t memory_budget = 0;  // bytes that tensors may take; 0: no budget
   std::int64_t most = 256;          // frames up to which auto grows
+  std::int64_t first = 0;           // frames with which it begins, if these are more than kFirst
 };
 
-// `auto` starts small and doubles as long as a doubling brings at least 5 % more frames a second
-// and its memory, extrapolated from the last two sizes, stays within the budget. Each size is timed
-// by its fastest batch, since the first ones of a size also pay for allocation and code generation.
+// `auto` starts small, or with what is known to fit, and doubles as long as a doubling brings at
+// least 5 % more frames a second and its memory, extrapolated from the last two sizes, stays within
+// the budget. Each size is timed by its fastest batch, since the first ones of a size also pay for
+// allocation and code generation.
 class BatchController {
  public:
   static constexpr std::int64_t kFirst = 4;

@@ -1,15 +1,18 @@
 #include "extract/pipeline/devices/first_frames.h"
 
 #include <cstring>
+#include <future>
 #include <vector>
 
 #include "extract/pipeline/decode/decode_stage.h"
 #include "extract/pipeline/transfer/device_input.h"
 
 namespace coldframe::extract {
+namespace {
 
-vit::CheckInput first_frames(const frames::ExamList& input, const ExtractOptions& options,
-                             std::int64_t count) {
+// [at most count, H, W, 3]
+torch::Tensor read_first(const frames::ExamList& input, const ExtractOptions& options,
+                         std::int64_t count) {
   const StageTimer timer(options.backbone.times.get(), "first_frames");
   std::vector<ExamTask> tasks;
   for (const frames::ExamSpec& exam : input.exams) tasks.push_back({&exam, tasks.size(), 0});
@@ -30,10 +33,21 @@ vit::CheckInput first_frames(const frames::ExamList& input, const ExtractOptions
     if (const auto* frame = std::get_if<DecodedFrame>(&*decoded))
       std::memcpy(frames[found++].data_ptr(), frame->pixels.data(), frame->pixels.size());
   }
-  if (found == 0) return {};
-  const DeviceInput normalise(options.preprocessing, torch::kCPU);
-  const torch::Tensor read = frames.narrow(0, 0, found);
-  return {normalise(read), read, normalise.levels()};
+  return frames.narrow(0, 0, found);
+}
+
+}  // namespace
+
+std::function<vit::CheckInput()> first_frames(const frames::ExamList& input,
+                                              const ExtractOptions& options, std::int64_t count) {
+  const auto reading =
+      std::async([&input, &options, count] { return read_first(input, options, count); }).share();
+  return [reading, &options]() -> vit::CheckInput {
+    const torch::Tensor& frames = reading.get();
+    if (frames.size(0) == 0) return {};
+    const DeviceInput normalise(options.preprocessing, torch::kCPU);
+    return {normalise(frames), frames, normalise.levels()};
+  };
 }
 
 }  // namespace coldframe::extract

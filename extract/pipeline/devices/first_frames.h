@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "common/torch/tensor.h"
 #include "extract/frames/input/exam_list.h"
@@ -10,9 +11,10 @@
 
 namespace coldframe::extract {
 
-// The first frames of the input that can be read, at most `count`; nothing in it when there is
-// none. Every worker of a job gets the same ones.
-vit::CheckInput first_frames(const frames::ExamList& input, const ExtractOptions& options,
-                             std::int64_t count);
+// Begins to read the first frames of the input that can be read, at most `count`, on a thread of
+// its own. What is returned waits for them and holds nothing when there is none. Every worker of a
+// job gets the same ones. `input` and `options` must outlive it.
+std::function<vit::CheckInput()> first_frames(const frames::ExamList& input,
+                                              const ExtractOptions& options, std::int64_t count);
 
 }  // namespace coldframe::extract

@@ -58,12 +58,12 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
     precision = parse_precision(agreed->value("precision", "fp32"), devices.first());
     decided = true;
   }
-  vit::CheckInput check;  // read once
+  std::function<vit::CheckInput()> check;  // read once, beside the weights
   const auto make = [&](const torch::Device& device) {
     vit::BackboneOptions wanted = options.backbone;
     wanted.named_precision = options.precision != "auto";
     if (vit::is_compared(wanted, device, precision)) {
-      if (!check.images.defined()) check = first_frames(input, options, 4);
+      if (!check) check = first_frames(input, options, 4);
       wanted.check = check;
     }
     auto backbone = vit::make_backbone(wanted, device, precision);

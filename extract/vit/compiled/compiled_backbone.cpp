@@ -46,9 +46,9 @@ class CompiledBackbone : public Backbone {
     in_context(concat("backbone '", path_, "'"), [&] {
       module_ = load_module(path_, device, precision);
       check();
-      if (options.check.images.defined() && precision != Precision::kFp32 &&
-          module_->takes_precision())
-        hold_against_fp32(options);
+      if (!options.check || precision == Precision::kFp32 || !module_->takes_precision()) return;
+      const torch::Tensor images = options.check().images;
+      if (images.defined()) hold_against_fp32(images, options.named_precision);
     });
     sha256_ = sha256_file(options.module);
   }
@@ -94,17 +94,15 @@ class CompiledBackbone : public Backbone {
   }
 
   // On the same device, which computes in fp32 where features stray.
-  void hold_against_fp32(const BackboneOptions& options) {
+  void hold_against_fp32(const torch::Tensor& images, bool named) {
     const Precision rounded = precision_;
-    const torch::Tensor found = each_of(options.check.images);
+    const torch::Tensor found = each_of(images);
     precision_ = Precision::kFp32;
     module_ = load_module(path_, device_, precision_);
-    const double cosine =
-        at::cosine_similarity(found, each_of(options.check.images)).min().item<double>();
+    const double cosine = at::cosine_similarity(found, each_of(images)).min().item<double>();
     const bool strays = !(cosine >= kLeastCosine);  // NaN, too
     if (strays)
-      return leave_precision(rounded, strays_by(cosine, device_), options.named_precision,
-                             Precision::kFp32);
+      return leave_precision(rounded, strays_by(cosine, device_), named, Precision::kFp32);
     precision_ = rounded;
     module_ = load_module(path_, device_, precision_);
   }

@@ -8,7 +8,7 @@ namespace coldframe::vit::gpu {
 
 std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
                                     const BackboneOptions& options, const torch::Device& device,
-                                    Precision precision) {
+                                    Precision precision, bool checked) {
   const cuda::GpuKernels* const kernels = cuda::kernels();
   if (!kernels) {
     log_warning(
@@ -32,8 +32,7 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
   chosen.times = options.times;
   if (precision != Precision::kFp32) {
     chosen.attention = cudnn_attention;
-    // Only where a check follows, which can take it back.
-    chosen.gelu_in_product = options.check.images.defined() && !options.named_precision;
+    chosen.gelu_in_product = checked && !options.named_precision;
     // Later sums may exceed float16's range where the checked ones do not.
     if (chosen.gelu_in_product && precision == Precision::kBf16) chosen.residual = chosen.type;
   }

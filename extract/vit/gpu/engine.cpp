@@ -69,16 +69,19 @@ void Engine::release_memory() {
   patches_ = features_ = torch::Tensor();
 }
 
-void Engine::expect(std::int64_t batch) {
-  if (batch == expected_) return;
+bool Engine::expect(std::int64_t batch, bool stays) {
+  const bool choose = stays && batch > 0 && options_.attention;
+  if (batch == expected_ && (!choose || attention_chosen_)) return false;
   set_expected(batch);
-  if (batch > 0 && options_.attention) choose_attention();
+  if (choose) choose_attention();
+  return true;
 }
 
 // The recording and the attention are those of the batch that is expected.
 void Engine::set_expected(std::int64_t batch) {
   recording_.clear();
   operations_.set_attention(nullptr);
+  attention_chosen_ = false;
   expected_ = batch;
 }
 
@@ -160,7 +163,7 @@ std::vector<LayerCost> Engine::measure_layers(std::int64_t batch) {
 
 // Of a pass over the images that are expected, behind one that warms up.
 double Engine::seconds_by(Attention attention) {
-  constexpr int kPasses = 3;
+  constexpr int kPasses = 2;
   operations_.set_attention(attention);
   compute(expected_);
   LayerClock clock(options_);
@@ -188,6 +191,7 @@ void Engine::choose_attention() {
       if (is_out_of_memory(error)) throw;
       log_info(concat("cuDNN's attention is left out: ", first_line(error)));
     }
+    attention_chosen_ = true;
   });
 }
 

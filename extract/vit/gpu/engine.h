@@ -42,9 +42,9 @@ class Engine {
   void release_memory();
 
   // Batches of so many images come from now on: smaller ones are filled up to it, so that libraries
-  // see one shape, and the pass is recorded, with the attention that is quickest for it. Before,
-  // nothing is.
-  void expect(std::int64_t batch);
+  // see one shape, and the pass is recorded. Before, nothing is. If the size `stays`, passes with
+  // each attention are measured, once, and the quickest is taken. False if all goes on as before.
+  bool expect(std::int64_t batch, bool stays = true);
   std::int64_t expected() const { return expected_; }
   const EngineOptions& options() const { return options_; }
 
@@ -70,11 +70,12 @@ class Engine {
   const cuda::GpuKernels& kernels_;
   DeviceWeights weights_;
   Operations operations_;
-  std::int64_t capacity_ = 0;  // images
-  torch::Tensor patches_;      // [capacity · patches, pitch], those of the last images
-  torch::Tensor features_;     // [capacity, …] float
-  std::int64_t expected_ = 0;  // images; 0: any number
-  Recording recording_;        // of a pass over as many
+  std::int64_t capacity_ = 0;      // images
+  torch::Tensor patches_;          // [capacity · patches, pitch], those of the last images
+  torch::Tensor features_;         // [capacity, …] float
+  std::int64_t expected_ = 0;      // images; 0: any number
+  bool attention_chosen_ = false;  // for as many
+  Recording recording_;            // of a pass over as many
 };
 
 }  // namespace coldframe::vit::gpu

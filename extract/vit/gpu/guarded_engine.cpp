@@ -8,9 +8,9 @@
 namespace coldframe::vit::gpu {
 
 GuardedEngine::GuardedEngine(std::unique_ptr<Engine> engine, const CheckInput& check,
-                             torch::Tensor exact)
+                             std::shared_future<torch::Tensor> exact)
     : engine_(std::move(engine)), exact_(std::move(exact)) {
-  if (!exact_.defined()) return;
+  if (!exact_.valid()) return;
   frames_ = check.frames.to(engine_->options().device);
   levels_ = check.levels.to(engine_->options().device);
 }
@@ -38,17 +38,17 @@ torch::Tensor GuardedEngine::forward_images(const torch::Tensor& images) {
   return guarded([&] { return engine_->forward_images(images); });
 }
 
-void GuardedEngine::expect(std::int64_t batch) {
-  if (batch == engine_->expected()) return;
+void GuardedEngine::expect(std::int64_t batch, bool stays) {
+  bool changed = false;
   guarded([&] {
-    engine_->expect(batch);
+    changed = engine_->expect(batch, stays);
     return torch::Tensor();
   });
-  check();
+  if (changed) check();
 }
 
 void GuardedEngine::check() {
-  if (!exact_.defined()) return;
+  if (!exact_.valid()) return;
   const std::int64_t batch = engine_->expected();
   const int passes = batch > 0 ? 2 : 1;  // the second one is replayed
   // More rows than the job's batch would be computed without the recording.
@@ -60,9 +60,10 @@ void GuardedEngine::check() {
           .to(torch::kCPU, torch::kFloat32);
     });
     if (!found.defined()) return;
-    const torch::Tensor features = found.narrow(1, 0, exact_.size(1));
+    const torch::Tensor& exact = exact_.get();
+    const torch::Tensor features = found.narrow(1, 0, exact.size(1));
     const double cosine =
-        at::cosine_similarity(features, exact_.narrow(0, 0, rows)).min().item<double>();
+        at::cosine_similarity(features, exact.narrow(0, 0, rows)).min().item<double>();
     if (cosine >= kLeastCosine) continue;            // not so for NaN
     if (engine_->compute_exactly()) return check();  // from the first pass on
     strays_ = true;

@@ -3,6 +3,7 @@
 // it, and goes on without it when it fails.
 #pragma once
 
+#include <future>
 #include <memory>
 #include <string>
 
@@ -13,9 +14,10 @@ namespace coldframe::vit::gpu {
 
 class GuardedEngine {
  public:
-  // `check`: frames of the input, and `exact` [n, D], their features in fp32 on the CPU; undefined:
-  // nothing is compared.
-  GuardedEngine(std::unique_ptr<Engine> engine, const CheckInput& check, torch::Tensor exact);
+  // `check`: frames of the input, and `exact` [n, D], their features in fp32 on the CPU, waited for
+  // when the engine has computed them; not valid: nothing is compared.
+  GuardedEngine(std::unique_ptr<Engine> engine, const CheckInput& check,
+                std::shared_future<torch::Tensor> exact);
 
   // The same as Engine's. Undefined once the engine has failed: then, and in further calls, the
   // caller computes otherwise. c10::OutOfMemoryError.
@@ -25,7 +27,7 @@ class GuardedEngine {
   // Compares as the job computes: with `batch` rows, which it expects from now on (Engine::expect),
   // once launched and once replayed from its recording. An engine that strays computes exactly
   // first (Engine::compute_exactly), and both are compared again.
-  void expect(std::int64_t batch);
+  void expect(std::int64_t batch, bool stays = true);
   void check();  // where none is expected yet, by one pass over the check's frames alone
 
   // Why the engine computes no more: what it threw, or how far it strays; "" while it does. Errors
@@ -42,7 +44,7 @@ class GuardedEngine {
 
   std::unique_ptr<Engine> engine_;
   torch::Tensor frames_, levels_;  // of the check, on the device
-  torch::Tensor exact_;
+  std::shared_future<torch::Tensor> exact_;
   std::string failure_;
   bool strays_ = false;
 };

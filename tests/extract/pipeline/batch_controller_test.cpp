@@ -49,6 +49,19 @@ TEST(BatchController, AutoEndsAtTheMost) {
   EXPECT_EQ(controller.size(), BatchLimits().most);
 }
 
+TEST(BatchController, AutoBeginsWithWhatIsKnownToFit) {
+  EXPECT_EQ(BatchController({.first = 1}).size(), BatchController::kFirst);
+  BatchController controller({.first = 64});
+  EXPECT_EQ(controller.size(), 64);
+  EXPECT_FALSE(controller.settled());
+  BatchController largest({.most = 100, .first = 128});
+  EXPECT_EQ(largest.size(), 100);
+  EXPECT_TRUE(largest.settled());
+  EXPECT_EQ(largest.learnt(), "100 frames per forward pass (auto)");
+  largest.out_of_memory(100);
+  EXPECT_EQ(largest.size(), 50);
+}
+
 TEST(BatchController, AutoStaysWithinTheBudgetWithoutTryingWhatIsBeyond) {
   BatchController controller({0, kWeights + 40 * kPerFrame});
   work(controller, [&](std::int64_t size) {

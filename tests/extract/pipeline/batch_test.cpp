@@ -105,6 +105,34 @@ TEST(BackboneBatch, AsksNoMoreOfABackboneThanItTakes) {
   }
 }
 
+using Expected = std::vector<std::pair<std::int64_t, bool>>;
+
+TEST(BackboneBatch, BeginsWithWhatTheDeviceCertainlyHolds) {
+  for (const auto& [bytes, first] :
+       {std::pair{std::uint64_t{1}, std::int64_t{32}}, {std::uint64_t{1} << 50, 4}}) {
+    const ExtractOptions options = small_options();
+    MeanBackbone backbone;
+    backbone.bytes = bytes;
+    BackboneBatch batch(backbone, torch::kCPU, options.preprocessing, {.most = 32},
+                        [](const FramePlace&, std::span<const float>) {});
+    for (std::size_t i = 0; i < 40; ++i)
+      batch.add({{0, i}, std::vector<std::uint8_t>(16 * 16 * 3, static_cast<std::uint8_t>(i))});
+    batch.compute();
+    EXPECT_EQ(backbone.batches.front(), first);
+    EXPECT_EQ(backbone.expected.front(), std::pair(first, first == 32));
+  }
+}
+
+// Measuring is for many passes of one size.
+TEST(BackboneBatch, PreparesAJobOfLessThanABatchForItsOnlyPass) {
+  BatchCounts counts;
+  MeanBackbone few, more;
+  run_grey({1, 2, 3}, 4, counts, few);
+  EXPECT_EQ(few.expected, (Expected{{3, false}}));
+  run_grey({1, 2, 3, 4, 5}, 4, counts, more);
+  EXPECT_EQ(more.expected, (Expected{{4, true}, {4, true}}));
+}
+
 // What a larger batch left on the device is given back before a smaller one is tried.
 TEST(BackboneBatch, ReleasesMemoryBeforeItTriesAgain) {
   const ExtractOptions options = small_options();

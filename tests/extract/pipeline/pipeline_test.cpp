@@ -216,12 +216,13 @@ TEST_F(Pipeline, TheFirstFramesThatCanBeReadAreKnownBeforehand) {
   make_exams(4);
   write_text(scratch / "in/exam0/0.png", "\x89PNG\r\n\x1a\nnot a picture");
   const auto input = frames::list_exams(scratch / "in", {});
-  const torch::Tensor frames = first_frames(input, small_options(), 4).images;
+  const ExtractOptions options = small_options();
+  const torch::Tensor frames = first_frames(input, options, 4)().images;
   ASSERT_EQ(frames.sizes(), (std::vector<std::int64_t>{4, 3, 16, 16}));
   const torch::Tensor levels = frames.select(1, 0).mean({1, 2}) * 255;
   EXPECT_TRUE(levels.allclose(torch::tensor({10.0f, 11.0f, 20.0f, 21.0f}))) << levels;
-  EXPECT_EQ(first_frames(input, small_options(), 9).frames.size(0), 6);
-  EXPECT_FALSE(first_frames({}, small_options(), 4).images.defined());
+  EXPECT_EQ(first_frames(input, options, 9)().frames.size(0), 6);
+  EXPECT_FALSE(first_frames({}, options, 4)().images.defined());
 }
 
 TEST_F(Pipeline, AnUnreadableFrameKeepsItsSlotAndIsTriedAgain) {

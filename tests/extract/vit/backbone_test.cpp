@@ -231,7 +231,7 @@ void FallBackTest::expect_fall_back(const torch::Device& device, const Architect
       (torch::arange(12 * 12 * 3) % 256).to(torch::kUInt8).view({1, 12, 12, 3});
   const torch::Tensor levels = (torch::arange(256) / 127.5 - 1).expand({3, 256}).contiguous();
   const torch::Tensor images = (frames.permute({0, 3, 1, 2}) / 127.5 - 1).contiguous();
-  options.check = {images, frames, levels};
+  options.check = [&] { return CheckInput{images, frames, levels}; };
   const auto backbone = build(Precision::kBf16);
   EXPECT_EQ(backbone->precision(), Precision::kFp32);
   // On a GPU LibTorch's operators take over, which add up these large weights in another order.
@@ -281,7 +281,7 @@ TEST_F(BackboneTest, WithoutAPrecisionComputesInOneOfTheProcessors) {
                           .features = {.pooling = Pooling::kMean},
                           .image_size = 12};
   const torch::Tensor images = torch::linspace(-1, 1, 3 * 3 * 144).view({3, 3, 12, 12});
-  options.check.images = images;
+  options.check = [&] { return CheckInput{images, {}, {}}; };
   const auto automatic = make_backbone(options, torch::kCPU, std::nullopt);
   EXPECT_THAT(cpu::quick_precisions(), ::testing::Contains(automatic->precision()));
   EXPECT_TRUE(automatic->forward(images).equal(

@@ -60,6 +60,18 @@ TEST_F(GpuAttentionTest, IsTheQuickerOneWhileTheBatchIsExpected) {
   }
 }
 
+TEST_F(GpuAttentionTest, IsMeasuredOnceForASizeThatStays) {
+  use(Does::kRight, 1);
+  EXPECT_TRUE(engine_->expect(3, /*stays=*/false));
+  EXPECT_EQ(FakeAttention::calls, 0);
+  EXPECT_EQ(calls_of_a_pass(), 0);
+  EXPECT_TRUE(engine_->expect(3, /*stays=*/true));
+  EXPECT_EQ(calls_of_a_pass(), blocks_);
+  EXPECT_FALSE(engine_->expect(3, /*stays=*/true));
+  EXPECT_FALSE(engine_->expect(3, /*stays=*/false));
+  EXPECT_EQ(calls_of_a_pass(), blocks_);
+}
+
 TEST_F(GpuAttentionTest, IsNotThatOfABatchThatWasTooLarge) {
   use(Does::kFindsNoMemory, 1);
   EXPECT_THROW(engine_->expect(3), c10::OutOfMemoryError);

@@ -16,7 +16,7 @@ TEST(GpuEngineChoice, TakesWhatItCanComputeAndNoShortcutsInFp32) {
     VisionTransformer model = one.make();
     BackboneOptions options;
     options.image_size = size;
-    return make_engine(*model, options, torch::kCPU, precision);
+    return make_engine(*model, options, torch::kCPU, precision, /*checked=*/false);
   };
   set_quiet(true);
   const bool built = cuda::kernels() != nullptr;

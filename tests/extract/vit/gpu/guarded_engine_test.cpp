@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "common/cli/log.h"
 #include "tests/extract/cuda/twin.h"
 #include "tests/extract/vit/engine_models.h"
@@ -33,14 +35,21 @@ class GuardedEngineTest : public ::testing::Test {
   GuardedEngine make() {
     cuda::GpuKernels kernels = cuda::twin_kernels();
     kernels.activation = [](const cuda::ActivationArguments& arguments, void* stream) {
+      ++activations;
       TORCH_CHECK(fault != Fault::kThrows, "CUDA error: misaligned address\nmore of it");
       if (fault == Fault::kNoMemory) return cuda::kOutOfMemory;
       if (fault == Fault::kStrays) return 0;  // the perceptron goes without
       return cuda::twin_kernels().activation(arguments, stream);
     };
     kernels_ = kernels;
+    std::shared_future<torch::Tensor> exact;
+    if (exact_.defined())
+      exact = std::async(std::launch::deferred, [this] {
+                before_exact = activations;
+                return exact_;
+              }).share();
     return {std::make_unique<Engine>(*model_, options_, kernels_, fake_graphs(log_)), input_,
-            exact_};
+            exact};
   }
 
   torch::Tensor forward(GuardedEngine& engine) {
@@ -48,6 +57,8 @@ class GuardedEngineTest : public ::testing::Test {
   }
 
   inline static Fault fault = Fault::kNone;
+  inline static int activations = 0;  // that were computed
+  int before_exact = -1;              // when somebody asked for the exact features
   const SmallModel one_{"one", small_architecture(64, 2, 4, 4), 16};
   VisionTransformer model_ = one_.make();
   cuda::GpuKernels kernels_;
@@ -67,6 +78,29 @@ TEST_F(GuardedEngineTest, RecordsTheJobsPassAfterAnyNumberOfChecks) {
     EXPECT_LE((forward(engine) - exact_).abs().max().item<double>(), 5e-5);
   EXPECT_EQ(log_.captures, 1);
   EXPECT_EQ(log_.replays, 4);  // one of them in the check
+}
+
+// They are computed meanwhile.
+TEST_F(GuardedEngineTest, ComputesBeforeItWaitsForTheExactFeatures) {
+  activations = 0;
+  GuardedEngine engine = make();
+  EXPECT_EQ(before_exact, -1);
+  engine.check();
+  EXPECT_EQ(before_exact, one_.architecture.depth);
+}
+
+TEST_F(GuardedEngineTest, IsComparedAgainWithTheAttentionOfASizeThatStays) {
+  FakeAttention::use(options_, FakeAttention::Does::kStrays);
+  GuardedEngine engine = make();
+  engine.expect(3, /*stays=*/false);
+  EXPECT_EQ(FakeAttention::calls, 0);
+  engine.expect(3, /*stays=*/true);
+  EXPECT_GT(FakeAttention::calls, 0);
+  EXPECT_EQ(engine.failure(), "");  // it goes on without
+  FakeAttention::calls = 0;
+  EXPECT_LE((forward(engine) - exact_).abs().max().item<double>(), 5e-5);
+  engine.expect(3, /*stays=*/true);
+  EXPECT_EQ(FakeAttention::calls, 0);
 }
 
 TEST_F(GuardedEngineTest, IsComparedFromItsRecordingToo) {
