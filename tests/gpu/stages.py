@@ -1,5 +1,6 @@
 """The stages of tests/gpu/run. Each is a function of a Context; it returns figures to print, and raises what is wrong."""
 import dataclasses
+import json
 import os
 import re
 import sys
@@ -72,6 +73,16 @@ def parity(context):
         if "without CUDA graphs" in text or "operators" in text:
             raise RuntimeError(f"{precision}: another way than the engine with graphs: {text[-400:]}")
     return figures
+
+
+def start(context):
+    """What the start of a job takes, by its stages, when the libraries have been read from the disk before."""
+    for _ in range(2):
+        fresh(context, "start.h5")
+        text = extract(context, "start.h5", "--json", "--quiet")
+    summary = json.loads(text[text.index("{"):text.rindex("}") + 1])
+    seconds = {name: f"{took:.3f} s" for name, took in summary["stage_seconds"].items()}
+    return seconds | {"frames in": f"{summary['seconds']:.3f} s", "batch": summary["batch"]}
 
 
 def out_of_memory(context):
@@ -188,6 +199,7 @@ STAGES = [
     Stage("online", 3, 40, training.online),
     Stage("sanitizer: training", 3, 120, training.sanitized(steps("--model", "gru"))),
     Stage("sanitizer: tuning", 3, 120, training.sanitized(steps(*training.TUNE, cache=last_block))),
+    Stage("start", 4, 30, start),
     Stage("parity", 4, 100, parity),
     Stage("out of memory", 4, 40, out_of_memory),
     Stage("kill", 4, 40, kill),
