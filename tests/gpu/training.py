@@ -39,7 +39,8 @@ def beside_cpu(context, name, *words, tolerance=BESIDE_CPU, **settings):
     return f"{same(context, name, f'{name}-cpu', tolerance):.1e}"
 
 
-WARNINGS = ("contiguous chunk", "UserWarning", "no current CUDA context")  # LibTorch's own
+# LibTorch's own, and a step that did not let itself be recorded.
+WARNINGS = ("contiguous chunk", "UserWarning", "no current CUDA context", "without CUDA graphs")
 
 
 def check_warnings(name, text):
@@ -58,6 +59,18 @@ def features(context):
     """Where features may lie: each is as on the CPU, and mixup and two seeds are, too."""
     figures = {place: beside_cpu(context, f"run-{place}", "--features", place) for place in ("device", "memory", "stream")}
     return figures | {"mixup": beside_cpu(context, "run-mixup", "--mixup", 0.2)}
+
+
+def auto(context):
+    """--device auto times both devices, says which it takes, and a run that goes on takes it again."""
+    text = train(context, "run-auto", device="auto")
+    if context.device == "cpu":
+        return {"a GPU": "none"}
+    said = [line for line in text.splitlines() if line.startswith("device auto: ")]
+    taken = json.loads((context.work / "run-auto" / "config.json").read_text())["device"]
+    if not said or not said[0].split()[-1].startswith(taken.split(":")[0]):
+        raise RuntimeError(f"said {said}, recorded {taken}")
+    return {"said": said[0], "recorded": taken}
 
 
 SAME_DEVICE = 1e-5  # the same sums, but for their order

@@ -144,9 +144,10 @@ void add_training(OptionRows& rows, TrainOptions& options) {
 void add_resources(OptionRows& rows, TrainOptions& options) {
   rows.group("Machine");
   add_machine(rows, options.device, options.threads, options.json);
-  rows.number("jobs", options.jobs, at_least(0),
-              "fits side by side, which share threads and budget; 0: one per thread, up to 8 on each "
-              "GPU (--device cuda takes all), or one under a budget");
+  rows.number(
+      "jobs", options.jobs, at_least(0),
+      "fits side by side, which share threads and budget; 0: one per thread, up to 8 on each "
+      "GPU (--device cuda takes all), or one under a budget");
   rows.word("features", options.features,
             {{"auto", Residence::kAuto},
              {"device", Residence::kDevice},

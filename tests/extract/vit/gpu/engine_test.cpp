@@ -11,9 +11,9 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "extract/cuda/library.h"
+#include "tests/common/torch/fake_graph.h"
 #include "tests/extract/cuda/twin.h"
 #include "tests/extract/vit/engine_models.h"
-#include "tests/common/torch/fake_graph.h"
 #include "tests/support/gpu_test.h"
 
 namespace coldframe::vit::gpu {

@@ -6,10 +6,10 @@
 #include <future>
 
 #include "common/cli/log.h"
+#include "tests/common/torch/fake_graph.h"
 #include "tests/extract/cuda/twin.h"
 #include "tests/extract/vit/engine_models.h"
 #include "tests/extract/vit/gpu/fake_attention.h"
-#include "tests/common/torch/fake_graph.h"
 
 namespace coldframe::vit::gpu {
 namespace {
