@@ -189,7 +189,7 @@ STAGES = [
     Stage("speed: training", 2, 110, speed.training),
     Stage("auto", 2, 30, training.auto),
     Stage("speed: study", 2, 80, speed.study),
-    Stage("speed: tuning", 2, 120, speed.tuning),
+    Stage("speed: tuning", 2, 110, speed.tuning),
     Stage("losses", 2, 40, speed.losses),
     Stage("features", 3, 40, training.features),
     Stage("jobs", 3, 30, training.jobs),
