@@ -292,5 +292,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace coldframe::extract
 
 int main(int argc, char** argv) {
-  return coldframe::run_main(argc, argv, coldframe::extract::run);
+  const int code = coldframe::run_main(argc, argv, coldframe::extract::run);
+  coldframe::end_loading_cuda();
+  return code;
 }

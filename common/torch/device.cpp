@@ -1,6 +1,7 @@
 #include "common/torch/device.h"
 
 #include <ATen/Context.h>
+#include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 #include <link.h>
@@ -14,7 +15,6 @@
 #include <fstream>
 #include <map>
 #include <mutex>
-#include <set>
 #include <thread>
 
 #include "common/cli/error.h"
@@ -155,22 +155,34 @@ torch::Device chosen_device(const std::string& word) {
   return prepared(index);
 }
 
+struct PoolStream {
+  c10::Stream stream;
+  bool taken;
+};
 std::mutex streams_mutex;
-std::set<std::pair<c10::DeviceIndex, c10::StreamId>> streams_taken;
+std::map<c10::DeviceIndex, std::vector<PoolStream>> pool_streams;
 
-// LibTorch hands the streams of its pool out in turn, whoever still has one.
+// LibTorch hands the streams of its pool out in turn, whoever still has one. Few are used, again
+// and again: libraries keep a workspace, and LibTorch freed memory, for each.
 c10::Stream free_stream(const torch::Device& device) {
   const c10::impl::VirtualGuardImpl guard(device.type());
   if (!device.is_cuda()) return guard.getStream(device);
-  guard.synchronizeDevice(device.index());
   const std::scoped_lock lock(streams_mutex);
-  for (std::size_t i = 0; i < 2 * OwnStream::kMost; ++i) {
-    const c10::Stream stream = guard.getStreamFromGlobalPool(device);
-    const bool is_free = streams_taken.emplace(stream.device_index(), stream.id()).second;
-    if (is_free) return stream;
+  auto& known = pool_streams[guard.getStream(device).device_index()];
+  const auto free = std::ranges::find(known, false, &PoolStream::taken);
+  if (free != known.end()) {
+    free->taken = true;
+    return free->stream;
   }
-  throw SystemError(
-      concat("more than ", OwnStream::kMost, " jobs compute on one GPU at a time; lower --jobs"));
+  if (known.size() == OwnStream::kMost)
+    throw SystemError(
+        concat("more than ", OwnStream::kMost, " jobs compute on one GPU at a time; lower --jobs"));
+  return known.emplace_back(guard.getStreamFromGlobalPool(device), true).stream;
+}
+
+std::jthread& cuda_loader() {
+  static std::jthread loader;
+  return loader;
 }
 
 // CUDA makes a device's context when the device is first waited for.
@@ -227,26 +239,13 @@ torch::Device resolve_device(const std::string& word) {
   return device;
 }
 
-OwnStream::OwnStream(const torch::Device& device) : stream_(free_stream(device)) {}
-
-OwnStream::~OwnStream() {
-  try {
-    stream_.synchronize();  // whoever has it next, and the memory that was used there
-  } catch (const std::exception&) {
-    // The next call that waits for the device tells what went wrong on it.
-  }
-  const std::scoped_lock lock(streams_mutex);
-  streams_taken.erase({stream_.device_index(), stream_.id()});
-}
-
 void begin_loading_cuda(const std::vector<std::string>& words, std::shared_ptr<StageTimes> times) {
   std::vector<std::string> wanted;
   for (const std::string& word : words)
     if (word == "auto" || word.starts_with("cuda")) wanted.push_back(word);
   if (wanted.empty()) return;
-  static std::jthread loading;  // joined as the program ends: libraries must not load beyond that
   try {
-    loading = start_thread([wanted, times] {
+    cuda_loader() = start_thread([wanted, times] {
       try {
         open_cuda(wanted, *times);
       } catch (const std::exception&) {
@@ -255,6 +254,38 @@ void begin_loading_cuda(const std::vector<std::string>& words, std::shared_ptr<S
     });
   } catch (const SystemError&) {
     // No thread is granted: resolve_device() loads them.
+  }
+}
+
+void end_loading_cuda() {
+  if (cuda_loader().joinable()) cuda_loader().join();
+}
+
+OwnStream::OwnStream(const torch::Device& device) : stream_(free_stream(device)) {
+  follow();
+}
+
+OwnStream::~OwnStream() {
+  wait();  // whoever has it next may be recording
+  const std::scoped_lock lock(streams_mutex);
+  for (PoolStream& known : pool_streams[stream_.device_index()])
+    if (known.stream == stream_) known.taken = false;
+}
+
+// By an event: to wait for the whole device would break what others record there.
+void OwnStream::follow() const {
+  if (!stream_.device().is_cuda()) return;
+  const c10::impl::VirtualGuardImpl guard(stream_.device_type());
+  c10::Event given(stream_.device_type());
+  given.record(guard.getStream(stream_.device()));
+  given.block(stream_);
+}
+
+void OwnStream::wait() const noexcept {
+  try {
+    stream_.synchronize();
+  } catch (const std::exception&) {
+    // The next call that waits for the device tells what went wrong on it.
   }
 }
 

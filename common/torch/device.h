@@ -22,13 +22,15 @@ torch::Device resolve_device(const std::string& word);
 
 // Begins to open CUDA's libraries, and contexts on the devices of `words`, on a thread of its own;
 // nothing where they name the CPU. resolve_device() waits for the libraries, and tells what failed.
-// Until it returns, nobody else uses LibTorch. Who leaves by an error first is not held up before
-// it is reported: the program's end waits. Stages: "libraries", "contexts".
+// Until it returns, nobody else uses LibTorch. Stages: "libraries", "contexts".
 void begin_loading_cuda(const std::vector<std::string>& words, std::shared_ptr<StageTimes> times);
+// Waits for that thread: at the end of a program, when its error has been told, but before the
+// libraries' own destructors.
+void end_loading_cuda();
 
 // A stream of a CUDA device that no other OwnStream has: what is launched there can be recorded as
 // a graph, as nothing on LibTorch's default stream can, and nobody else's work gets into it. It
-// begins when all that the device was given before is done. On the CPU it is as if there were none.
+// goes on where the caller's stream is. On the CPU it is as if there were none.
 class OwnStream {
  public:
   explicit OwnStream(const torch::Device& device);  // SystemError beyond kMost of a device
@@ -37,6 +39,8 @@ class OwnStream {
   OwnStream& operator=(const OwnStream&) = delete;
 
   c10::Stream get() const { return stream_; }
+  void follow() const;         // what comes next waits for what the caller's stream was given
+  void wait() const noexcept;  // for all that it was given
 
   static constexpr std::size_t kMost = 24;
 

@@ -59,7 +59,7 @@ class CudaGraph final : public Graph {
  private:
   void begin() {
     try {
-      // Thread-local: other threads may meanwhile compute on other devices and allocate.
+      // Thread-local: other threads may meanwhile compute, on other streams, and allocate.
       graph_.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     } catch (...) {
       leave_pool();
@@ -70,14 +70,18 @@ class CudaGraph final : public Graph {
   // LibTorch leaves this undone when CUDA refuses a capture: the allocator would go on as if it
   // were under way, asking a graph that is gone and keeping freed memory to itself.
   void leave_pool() noexcept {
-    try {
-      c10::cuda::CUDACachingAllocator::endAllocateToPool(stream_.device_index(), pool_);
-      c10::cuda::CUDACachingAllocator::releasePool(stream_.device_index(), pool_);
-      at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(pool_);
-      at::getHostAllocator(at::kCUDA)->release_pool(pool_);
-    } catch (const std::exception&) {
-      // It had come as far as that by itself.
-    }
+    const auto leave = [](const auto& step) {
+      try {
+        step();
+      } catch (const std::exception&) {
+        // It had come as far as that by itself.
+      }
+    };
+    const auto device = stream_.device_index();
+    leave([&] { c10::cuda::CUDACachingAllocator::endAllocateToPool(device, pool_); });
+    leave([&] { c10::cuda::CUDACachingAllocator::releasePool(device, pool_); });
+    leave([&] { at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(pool_); });
+    leave([&] { at::getHostAllocator(at::kCUDA)->release_pool(pool_); });
   }
 
   c10::cuda::CUDAStream stream_;

@@ -3,7 +3,6 @@
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <c10/util/accumulate.h>
 
 #include <cstring>
 #include <map>
@@ -41,22 +40,26 @@ torch::Tensor to_device(const torch::Tensor& made, const torch::Device& device) 
   return there;
 }
 
-void Parcel::add(std::span<const std::byte> values, torch::ScalarType type,
+void Parcel::add(std::vector<std::byte> bytes, torch::Tensor tensor, torch::ScalarType type,
                  std::vector<std::int64_t> sizes, torch::Tensor& to) {
-  parts_.push_back({&to, type, std::move(sizes), bytes_.size()});
-  bytes_.insert(bytes_.end(), values.begin(), values.end());
-  bytes_.resize((bytes_.size() + kAlignment - 1) / kAlignment * kAlignment);
+  const std::size_t size = tensor.defined() ? tensor.nbytes() : bytes.size();
+  parts_.push_back({&to, type, std::move(sizes), size_, size, std::move(bytes), std::move(tensor)});
+  size_ += (size + kAlignment - 1) / kAlignment * kAlignment;
 }
 
 void Parcel::add(const torch::Tensor& values, torch::Tensor& to) {
-  const auto* const first = static_cast<const std::byte*>(values.const_data_ptr());
-  add(std::span(first, values.nbytes()), values.scalar_type(), values.sizes().vec(), to);
+  add({}, values, values.scalar_type(), values.sizes().vec(), to);
 }
 
 torch::Tensor Parcel::packed(const torch::Device& device) const {
   const auto options = torch::TensorOptions(torch::kUInt8).pinned_memory(device.is_cuda());
-  torch::Tensor all = torch::empty({static_cast<std::int64_t>(bytes_.size())}, options);
-  if (!bytes_.empty()) std::memcpy(all.data_ptr(), bytes_.data(), bytes_.size());
+  torch::Tensor all = torch::zeros({static_cast<std::int64_t>(size_)}, options);
+  auto* const out = all.data_ptr<std::uint8_t>();
+  for (const Part& part : parts_) {
+    const void* const from =
+        part.tensor.defined() ? part.tensor.const_data_ptr() : part.bytes.data();
+    if (part.size > 0) std::memcpy(out + part.begin, from, part.size);
+  }
   return all;
 }
 
@@ -67,11 +70,10 @@ void Parcel::send(const torch::Device& device, torch::Tensor& block) const {
   else
     block = all;
   for (const Part& part : parts_) {
-    const std::int64_t count = c10::multiply_integers(part.sizes);
-    const auto bytes = count * static_cast<std::int64_t>(torch::elementSize(part.type));
-    *part.to = block.narrow(0, static_cast<std::int64_t>(part.begin), bytes)
-                   .view(part.type)
-                   .view(part.sizes);
+    *part.to =
+        block.narrow(0, static_cast<std::int64_t>(part.begin), static_cast<std::int64_t>(part.size))
+            .view(part.type)
+            .view(part.sizes);
   }
 }
 

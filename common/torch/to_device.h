@@ -19,7 +19,8 @@ class Parcel {
   // `to` becomes a tensor of these values and sizes; it must live until send().
   template <typename T>
   void add(std::span<const T> values, std::vector<std::int64_t> sizes, torch::Tensor& to) {
-    add(std::as_bytes(values), c10::CppTypeToScalarType<T>::value, std::move(sizes), to);
+    const auto bytes = std::as_bytes(values);
+    add({bytes.begin(), bytes.end()}, {}, c10::CppTypeToScalarType<T>::value, std::move(sizes), to);
   }
   void add(const torch::Tensor& values, torch::Tensor& to);  // contiguous, on the CPU
   // The tensors become views of `block`, uint8 on the device. One that is there, of a parcel of the
@@ -36,14 +37,17 @@ class Parcel {
     torch::Tensor* to;
     torch::ScalarType type;
     std::vector<std::int64_t> sizes;
-    std::size_t begin;
+    std::size_t begin, size;  // bytes
+    // One of these has them.
+    std::vector<std::byte> bytes;
+    torch::Tensor tensor;
   };
-  void add(std::span<const std::byte> values, torch::ScalarType type,
+  void add(std::vector<std::byte> bytes, torch::Tensor tensor, torch::ScalarType type,
            std::vector<std::int64_t> sizes, torch::Tensor& to);
   torch::Tensor packed(const torch::Device& device) const;
 
   std::vector<Part> parts_;
-  std::vector<std::byte> bytes_;
+  std::size_t size_ = 0;
 };
 
 }  // namespace coldframe

@@ -156,13 +156,18 @@ void TrainingRun::choose_device(const Json& begun) {
         return seconds_per_step(tried, *fit);
       });
   count_cpu_memory(0);
-  for (const torch::Device& device : devices_) {
-    release_device_memory(device);
-    reset_device_memory_peak(device);
-  }
   log_info(quickest.text());
   device_seconds_ = to_json(quickest);
-  if (quickest.devices().front().is_cpu()) take_cpu();
+  const bool takes_cpu = quickest.devices().front().is_cpu();
+  try {
+    for (const torch::Device& device : devices_) {
+      release_device_memory(device);
+      reset_device_memory_peak(device);
+    }
+  } catch (const std::exception&) {
+    if (!takes_cpu) throw;  // else a GPU that has failed is left as it is
+  }
+  if (takes_cpu) take_cpu();
 }
 
 void TrainingRun::take_cpu() {

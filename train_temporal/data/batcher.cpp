@@ -146,7 +146,7 @@ void add_tensors(const Dataset& dataset, PackedBatch& batch, Parcel& parcel) {
     parcel.add<std::int64_t>(batch.partner_rows, {frames}, tensors.partner_rows);
     parcel.add<float>(share_rows(batch), {frames, 1}, tensors.shares);
   }
-  if (dataset.features.device() != dataset.device)
+  if (dataset.features.defined() && dataset.features.device() != dataset.device)
     parcel.add(rows_of(dataset.features, batch.frame_rows), tensors.features);
 }
 

@@ -21,6 +21,7 @@ class StepDraws {
   std::vector<std::int64_t> starts(const Dropout& dropout, const PackedBatch& batch) const;
   // From those, on the device: of() gives what has been drawn for N frames of B exams.
   void draw(const torch::Tensor& starts, std::int64_t frames, std::int64_t exams);
+  void clear() { drawn_.clear(); }
   const torch::Tensor& of(RandomPurpose purpose) const { return drawn_.at(purpose); }
 
  private:

@@ -198,6 +198,10 @@ std::vector<std::string> candidates(const Experiment& experiment, const std::str
   return chooses ? words_in(single_frames()) : std::vector<std::string>{""};
 }
 
+// Each has a stream of its own.
+constexpr std::size_t kMostOnAGpu = 16;
+static_assert(kMostOnAGpu < OwnStream::kMost);
+
 FitPlan plan_fits(const Experiment& experiment) {
   const TrainOptions& options = experiment.options;
   const std::size_t threads = thread_count(options);
@@ -210,7 +214,8 @@ FitPlan plan_fits(const Experiment& experiment) {
         return !experiment.config(fit.name).architecture->by_steps;
       }));
   const std::size_t devices = experiment.datasets.size();
-  const std::size_t wanted = options.jobs > 0 ? options.jobs : usual_jobs(experiment, threads);
+  std::size_t wanted = options.jobs > 0 ? options.jobs : usual_jobs(experiment, threads);
+  if (!experiment.device().is_cpu()) wanted = std::min(wanted, devices * kMostOnAGpu);
   plan.side_by_side = std::max<std::size_t>(std::min(wanted, plan.trained), 1);
   plan.threads_per_fit = std::max<std::size_t>(threads / plan.side_by_side, 1);
   plan.on_a_device = (plan.side_by_side + devices - 1) / devices;

@@ -6,7 +6,6 @@
 #include "common/torch/device_memory.h"
 #include "train_temporal/models/network/tensor_list.h"
 #include "train_temporal/models/step_values.h"
-#include "train_temporal/training/recorded_step.h"
 #include "train_temporal/training/tuned/tune_memory.h"
 
 namespace coldframe::temporal {
@@ -50,13 +49,8 @@ bool is_fused(const FitTask& task) {
          task.options.precision == torch::kFloat32;
 }
 
-// A step that a GPU records, if its loss lets it: exams are padded to the longest at most, random
-// bits are drawn at once, and the memory stays the graph's.
-bool is_recorded(const FitTask& task) {
-  return task.dataset.device.is_cuda() && task.tuned == nullptr &&
-         task.options.precision == torch::kFloat32 && RecordedStep::fits(task.config);
-}
-
+// Of a recorded step: exams are padded to the longest at most, random bits are drawn at once, and
+// the memory stays the graph's.
 double recorded_values(const StepValues& values, const FitTask& task, const Frames& frames,
                        double exams) {
   double rows = 0, width = 0;
@@ -71,7 +65,7 @@ double recorded_values(const StepValues& values, const FitTask& task, const Fram
 // The micro-batch is cut as FusedStep cuts it.
 double training_values(const StepValues& values, const FitTask& task, const Frames& frames,
                        double exams) {
-  if (is_recorded(task)) return recorded_values(values, task, frames, exams);
+  if (records_steps(task)) return recorded_values(values, task, frames, exams);
   if (!is_fused(task)) return values.by_autograd(frames.of(exams), exams, frames.most, true);
   const double slices = std::clamp(std::floor(exams / kExamsPerSlice), 1.0, double(kMostSlices));
   const double each = std::ceil(exams / slices), n = frames.of(each);
@@ -117,7 +111,7 @@ FitMemory predict_model(const FitTask& task, const MicroBatches& micro_batches) 
   memory.training = bytes(training_values(values, task, frames, exams));
   memory.evaluation =
       bytes(evaluation_values(values, task, micro_batches.evaluation) + (fused ? parameters : 0));
-  if (!fused && !is_recorded(task)) {  // what a step kept is gone when evaluation begins
+  if (!fused && !records_steps(task)) {  // what a step kept is gone when evaluation begins
     memory.training = std::max(memory.training, memory.evaluation);
     memory.evaluation = 0;
   }

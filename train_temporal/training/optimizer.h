@@ -44,8 +44,8 @@ class AdamW {
   // Loshchilov and Hutter 2019, betas 0.9 and 0.999.
   void step(double learning_rate, ThreadTeam& team);
 
-  // Both by LibTorch's operations, on any device and to be recorded. learning_rate: one float, on
-  // the parameters' device. steps() counts what was replayed when count_step() says so.
+  // Clips and steps by LibTorch's operations, on any device and to be recorded. learning_rate: one
+  // float, on the parameters' device. Whoever replays it says so by count_step(), for steps().
   void step_by_operations(const torch::Tensor& learning_rate, double max_norm);
   void count_step() { ++steps_; }
 

@@ -37,40 +37,39 @@ class RecordedStep {
   // True for networks that read forwards, so that padding is not seen, and get nothing that is
   // made on the CPU in the middle of a pass: GRU, LSTM and poolings of frames, without covariates
   // and outputs for frames; of losses, plain cross-entropy.
-  static bool fits(const ModelConfig& config);
-  static bool fits(const ModelConfig& config, const Objective& objective) {
-    return fits(config) && objective.is_cross_entropy();
-  }
+  static bool can_record(const ModelConfig& config, const Objective& objective);
   // An empty `make`: nothing is recorded, each step is computed.
   RecordedStep(const Fit& fit, MakeGraph make);
 
   // One step with at most `batch` exams without partners. Returns the weights of their losses,
-  // which losses() holds. c10::OutOfMemoryError: the step has not been done, and no other can be.
+  // which take_losses() has. Where memory runs out (is_out_of_memory()) the step has not been done.
   LossSum compute(std::vector<BatchItem> items, const Dropout& dropout, double learning_rate);
   // The losses since the last call, summed where they were computed; nothing waits.
   LossSum take_losses();
+  void release();  // the memory of all graphs
 
  private:
-  struct Shape {
-    explicit Shape(const MakeGraph& make) : recording(make) {}
+  // What a graph reads, and the graph itself.
+  struct Recorded {
+    explicit Recorded(const MakeGraph& make) : recording(make) {}
 
-    PackedBatch batch;                   // [T, B] rows; its tensors are views of `block`
-    torch::Tensor block;                 // all that comes from the CPU, one copy
-    torch::Tensor starts;                // [R] of StepDraws
-    torch::Tensor classes, weights;      // [B]
-    torch::Tensor learning_rate, share;  // numbers; 1 / the weights' sum
+    PackedBatch batch;                      // [T, B] rows; its tensors are views of `block`
+    torch::Tensor block;                    // all that comes from the CPU, one copy
+    torch::Tensor starts;                   // [R] of StepDraws
+    torch::Tensor classes, weights;         // [B]
+    torch::Tensor learning_rate, gradient;  // numbers; the latter of the loss, 1 / sum of weights
     Recording recording;
   };
-  void fill(Shape& shape, std::vector<BatchItem> items, std::size_t rows, const Dropout& dropout,
+  void fill(Recorded& step, std::vector<BatchItem> items, std::size_t rows, const Dropout& dropout,
             double learning_rate, double total_weight);
-  void run(const Shape& shape, const Dropout& dropout);
+  void run(const Recorded& step, const Dropout& dropout);
 
   const Fit fit_;
   const MakeGraph make_;
   const std::vector<torch::Tensor> parameters_;
   std::optional<StepDraws> draws_;
-  std::map<std::size_t, Shape> shapes_;  // by rows of an exam
-  torch::Tensor losses_;                 // double
+  std::map<std::size_t, Recorded> by_rows_;  // of an exam
+  torch::Tensor losses_;                     // double
 };
 
 // The next of 1, 2, 3, 4, 6, 8, 12, 16, 24, …, but no more than `most`.

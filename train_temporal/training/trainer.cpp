@@ -13,6 +13,7 @@
 #include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
 #include "common/torch/device_memory.h"
+#include "common/torch/error_text.h"
 #include "train_temporal/models/inputs/covariate_inputs.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/training/checkpoint.h"
@@ -77,6 +78,7 @@ Trainer::Trainer(const FitTask& task)
 
 Trainer::Trainer(const FitTask& task, const TuneMemory& memory)
     : task_(task),
+      stream_(task.dataset.device),
       vit_(task.tuned != nullptr ? make_vit(task, memory) : nullptr),
       source_(new_source(task, memory, vit_.get())),
       dataset_(source_->window()),
@@ -86,8 +88,7 @@ Trainer::Trainer(const FitTask& task, const TuneMemory& memory)
       sampler_(task.config.order, task.options.train_frames, task.seed),
       objective_(task_.targets, task.split.train, task.options.objective),
       micro_batches_(vit_ ? memory.micro_batches : first_micro_batches(task)),
-      best_parameters_(optimizer_.parameters().clone()),
-      stream_(task.dataset.device) {
+      best_parameters_(optimizer_.parameters().clone()) {
   early_stop_.patience = task.options.patience;
   model_->precision.type = task.options.precision;
   if (!vit_ && !model_->precision.active() && FusedGru::supports(*model_)) {
@@ -100,6 +101,12 @@ Trainer::Trainer(const FitTask& task, const TuneMemory& memory)
     log_info(concat("the memory budget is predicted to hold ",
                     plural(micro_batches_.training, "exam"), " of a step at a time"));
   }
+  recorded_ = make_recorded_step();
+  stream_.follow();  // the caller's, on which all of this was made
+}
+
+Trainer::~Trainer() {
+  stream_.wait();
 }
 
 bool Trainer::finished() const {
@@ -132,20 +139,27 @@ double Trainer::train_epoch(std::size_t epoch, double& learning_rate) {
   return total.mean();
 }
 
+bool records_steps(const FitTask& task) {
+  const FitOptions& options = task.options;
+  const bool wanted = options.recorded.value_or(task.dataset.device.is_cuda());
+  const bool whole = options.micro_batch == 0 || options.micro_batch >= options.batch;
+  return wanted && whole && task.tuned == nullptr && options.mixup == 0 &&
+         options.precision == torch::kFloat32 &&
+         RecordedStep::can_record(task.config,
+                                  Objective(task.targets, task.split.train, options.objective));
+}
+
 std::unique_ptr<RecordedStep> Trainer::make_recorded_step() {
   const FitOptions& options = task_.options;
-  const bool records = dataset_.device.is_cuda() && !vit_ && options.mixup == 0 &&
-                       !model_->precision.active() && micro_batches_.training >= options.batch &&
-                       RecordedStep::fits(task_.config, objective_);
-  if (!records) return nullptr;
-  std::int64_t most = 1;
+  if (!records_steps(task_) || micro_batches_.training < options.batch) return nullptr;
+  std::int64_t most = 1;  // frames of an exam
   for (const std::size_t exam : task_.split.train)
-    most = std::max(most, dataset_.sequences[exam].frames());
+    most = std::max(most, task_.dataset.sequences[exam].frames());
   if (options.train_frames > 0) most = std::min(most, options.train_frames);
   return std::make_unique<RecordedStep>(
       RecordedStep::Fit{*model_, task_.config, dataset_, objective_, optimizer_, options.batch,
                         static_cast<std::size_t>(most), options.clip},
-      cuda_graphs());
+      dataset_.device.is_cuda() ? cuda_graphs() : MakeGraph());
 }
 
 bool Trainer::step_recorded(const std::vector<BatchItem>& items, std::size_t epoch,
@@ -154,11 +168,13 @@ bool Trainer::step_recorded(const std::vector<BatchItem>& items, std::size_t epo
   try {
     sum += recorded_->compute(items, dropout_in(epoch), learning_rate);
     return true;
-  } catch (const c10::OutOfMemoryError&) {
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    recorded_->release();
     sum += recorded_->take_losses();
     recorded_ = nullptr;
-    optimizer_.set_steps(optimizer_.steps());  // which the step may have counted already
-    log_info("out of memory: training goes on without CUDA graphs");
+    optimizer_.set_steps(optimizer_.steps());           // which the step may have counted already
+    halve(micro_batches_.training, "training", task_);  // which checkpoints hold, too
     return false;
   }
 }
@@ -349,6 +365,7 @@ void Trainer::restore(const FitState& state) {
   early_stop_ = state.early_stop;
   early_stop_.patience = task_.options.patience;
   micro_batches_ = state.micro_batches;
+  if (micro_batches_.training < task_.options.batch) recorded_ = nullptr;
   loss_scale_ = state.loss_scale;
   if (vit_) vit_->set_learnt_budget(state.vit_budget);
   optimizer_.set_steps(state.steps);

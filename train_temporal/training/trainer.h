@@ -48,6 +48,7 @@ struct FitOptions {
   ObjectiveOptions objective;
   bool balanced = false;  // every class has the same number of exams in an epoch
   torch::ScalarType precision = torch::kFloat32;  // of matrix products; see MixedPrecision
+  std::optional<bool> recorded = {};              // steps, where they can be; not set: on a GPU
   Schedule schedule = Schedule::kCosine;
   TuneFit tune;  // of fits that tune
 };
@@ -142,6 +143,7 @@ struct LastEpoch {
 class Trainer {
  public:
   explicit Trainer(const FitTask& task);
+  ~Trainer();  // waits for a device
 
   bool finished() const;  // after all epochs, out of patience, or diverged
   void run_epoch();
@@ -175,6 +177,7 @@ class Trainer {
   std::int64_t steps_per_epoch() const;
 
   FitTask task_;
+  OwnStream stream_;                     // of the epochs, so that fits overlap on a GPU
   std::unique_ptr<tune::TunedVit> vit_;  // null where features are as cached
   std::unique_ptr<FeatureSource> source_;
   const Dataset& dataset_;  // the source's window
@@ -193,8 +196,10 @@ class Trainer {
   MicroBatches micro_batches_;
   LossScale loss_scale_;  // of float16
   torch::Tensor best_parameters_;
-  OwnStream stream_;  // of all that follows, so that fits overlap on a GPU
 };
+
+// True where the steps of a fit are recorded, as long as memory holds all exams of one.
+bool records_steps(const FitTask& task);
 
 // Exams at a time as the options ask for them, before memory has its say.
 MicroBatches first_micro_batches(const FitTask& task);

@@ -45,7 +45,7 @@ class CpuStreams final : public Streams {
 class CudaStreams final : public Streams {
  public:
   explicit CudaStreams(const torch::Device& device)
-      : device_(device), streams_{guard().getStreamFromGlobalPool(device), compute_stream(device)} {
+      : device_(device), copying_(device), streams_{copying_.get(), compute_stream(device)} {
     for (int i = 0; i < kEvents; ++i)
       events_.emplace_back(device.type(), c10::EventFlag::BACKEND_DEFAULT);  // these tell times
     // The weights: LibTorch casts them on its current stream, for which others do not wait.
@@ -90,6 +90,7 @@ class CudaStreams final : public Streams {
   c10::Event& at(int event) { return events_.at(static_cast<std::size_t>(event)); }
 
   torch::Device device_;
+  OwnStream copying_;
   std::array<c10::Stream, 2> streams_;
   std::vector<c10::Event> events_;
   bool page_locked_ = true;

@@ -166,7 +166,7 @@ class RecordedSteps : public ::testing::TestWithParam<Model> {
 TEST_P(RecordedSteps, AreThoseOfAutogradToTheByte) {
   const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(10, 8), 12);
   const ModelConfig config = config_of(dataset);
-  ASSERT_TRUE(RecordedStep::fits(config, objective_));
+  ASSERT_TRUE(RecordedStep::can_record(config, objective_));
   Fit plain(dataset, config), function(dataset, config);
   RecordedStep recorded = this->recorded(function, dataset, config);
   const std::vector<std::vector<std::size_t>> batches = {{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 2, 9, 0}};
@@ -275,17 +275,71 @@ TEST_F(RecordedStepOnGpu, IsNotMixedUpWithAnother) {
   for (const torch::Tensor& each : beside) EXPECT_TRUE(each.allclose(alone, 0, 1e-6));
 }
 
-TEST(RecordedStep, FitsWhatReadsForwards) {
+// What a GPU does in a whole fit, on the CPU: the best epoch and its figures are those of a fit
+// whose steps are not recorded, but for rounding.
+TEST(RecordedFits, AreThoseThatAreNot) {
+  const Dataset dataset =
+      testing::noise_dataset({5, 8, 3, 7, 8, 6, 1, 4, 2, 7, 5, 3, 6, 8, 2, 4, 7, 9}, 12);
+  const Targets labels =
+      testing::classes_of({0, 1, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 0, 1, 1, 0});
+  const Split split = testing::thirds(18);
+  FitOptions options;
+  options.epochs = 5;
+  options.batch = 4;
+  options.train_frames = 6;
+  for (const char* name : {"gru", "lstm", "attention"}) {
+    const ModelConfig config = testing::small_config(dataset, name);
+    const auto fit = [&](bool recorded) {
+      options.recorded = recorded;
+      return FitTask{dataset, labels, split, config, options, 1};
+    };
+    ASSERT_TRUE(records_steps(fit(true)));
+    ASSERT_FALSE(records_steps(fit(false)));
+    const FitRecord plain = testing::run_to_end(fit(false)), other = testing::run_to_end(fit(true));
+    ASSERT_EQ(other.history.size(), plain.history.size());
+    bool differs = false;
+    for (std::size_t epoch = 0; epoch < plain.history.size(); ++epoch) {
+      EXPECT_NEAR(other.history[epoch].train, plain.history[epoch].train, 1e-4) << name;
+      EXPECT_NEAR(other.history[epoch].validation, plain.history[epoch].validation, 1e-4) << name;
+      differs |= other.history[epoch].train != plain.history[epoch].train;
+    }
+    EXPECT_TRUE(differs) << name << ": rounding tells that steps went the other way";
+  }
+}
+
+// As any fit: state after two epochs, and the rest from there.
+TEST(RecordedFits, GoOnWhereTheyWere) {
+  const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(12, 6), 12);
+  const Targets labels = testing::classes_of({0, 1, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1});
+  const Split split = testing::thirds(12);
+  FitOptions options;
+  options.epochs = 4;
+  options.batch = 2;
+  options.recorded = true;
+  const FitTask task{dataset, labels, split, testing::small_config(dataset), options, 1};
+  Trainer whole(task), first(task), second(task);
+  for (int epoch = 0; epoch < 2; ++epoch) first.run_epoch();
+  second.restore(first.state());
+  while (!second.finished()) second.run_epoch();
+  while (!whole.finished()) whole.run_epoch();
+  EXPECT_TRUE(second.state().parameters.equal(whole.state().parameters));
+  FitState halved = first.state();
+  halved.micro_batches.training = 1;  // as after running out of memory, from where none is recorded
+  second.restore(halved);
+  EXPECT_NO_THROW(second.run_epoch());
+}
+
+TEST(RecordedStep, TakesWhatReadsForwards) {
   const Dataset dataset = testing::noise_dataset({5, 8}, 12);
   const Targets labels = testing::classes_of({0, 1});
   const Objective plain(labels, {0, 1}, {}), smoothed(labels, {0, 1}, {{}, 0.1});
   for (const char* name : {"bigru", "tcn", "transformer", "clock"})
-    EXPECT_FALSE(RecordedStep::fits(testing::small_config(dataset, name), plain)) << name;
+    EXPECT_FALSE(RecordedStep::can_record(testing::small_config(dataset, name), plain)) << name;
   ModelConfig config = testing::small_config(dataset);
-  EXPECT_TRUE(RecordedStep::fits(config, plain));
-  EXPECT_FALSE(RecordedStep::fits(config, smoothed));
+  EXPECT_TRUE(RecordedStep::can_record(config, plain));
+  EXPECT_FALSE(RecordedStep::can_record(config, smoothed));
   config.covariates = 2;
-  EXPECT_FALSE(RecordedStep::fits(config, plain));
+  EXPECT_FALSE(RecordedStep::can_record(config, plain));
 }
 
 TEST(RecordedStep, PadsToFewLengths) {

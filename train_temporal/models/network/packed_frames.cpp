@@ -73,7 +73,10 @@ bool keeps_order(const CudnnLayer& layer, const torch::Device& device) {
   return known[layer] = copied_in_order(weights, layer).equal(all.to(torch::kFloat32));
 }
 
+// And where memory that LibTorch allocates could begin.
 bool lie_in_a_row(at::TensorList weights) {
+  constexpr std::uintptr_t kAlignment = 256;
+  if (reinterpret_cast<std::uintptr_t>(weights[0].const_data_ptr()) % kAlignment != 0) return false;
   for (std::size_t i = 1; i < weights.size(); ++i)
     if (weights[i].const_data_ptr<float>() !=
         weights[i - 1].const_data_ptr<float>() + weights[i - 1].numel())
