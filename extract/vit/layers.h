@@ -15,8 +15,8 @@
 //   dropped(x)                 training's dropout
 //   hidden(x, width)           optional: told of x [..., width], which fc1 gave, before activation
 // and those that vit.h adds. torch_operations.h is LibTorch's; others are the engines of cpu/ and
-// gpu/, train_temporal/onnx, and train_temporal/tune/costs. One that fuses has a larger operation
-// of its own in their place: activated, gated, block_part, attention_pool.
+// gpu/, and train_temporal/tune/costs. One that fuses has a larger operation of its own in their
+// place: activated, gated, block_part, attention_pool.
 #pragma once
 
 #include <cmath>

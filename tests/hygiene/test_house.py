@@ -72,10 +72,6 @@ ROOMS = {
     # What training would take before it runs: architectures, and the steps of tune.
     "train_temporal/plan": COMMON | {"common/torch", "extract/vit", "train_temporal/models",
                                      "train_temporal/plan", "train_temporal/tune"},
-    # Models for other programs.
-    "train_temporal/onnx": COMMON | {"common/torch", "extract/vit", "train_temporal/data",
-                                     "train_temporal/models", "train_temporal/onnx",
-                                     "train_temporal/tasks", "train_temporal/tune"},
     "train_temporal/run": COMMON | {"common/torch", "cache",
                                     "train_temporal/report", "train_temporal/run",
                                     "train_temporal/tensorboard"} | EVALUATION | MODELS,
@@ -83,8 +79,8 @@ ROOMS = {
     "train_temporal/bundle": COMMON | {"common/torch", "cache", "extract", "extract/frames",
                                        "extract/preprocess", "extract/vit",
                                        "train_temporal/bundle", "train_temporal/data",
-                                       "train_temporal/models", "train_temporal/onnx",
-                                       "train_temporal/run", "train_temporal/tasks"},
+                                       "train_temporal/models", "train_temporal/run",
+                                       "train_temporal/tasks"},
     "train_temporal/commands": COMMON | {"common/torch", "cache",
                                          "train_temporal/bundle",
                                          "train_temporal/commands", "train_temporal/explain",

@@ -7,7 +7,6 @@
 //   backbone/…                  the weights: one file, or shards and their index; a mask
 //   models/STEM.safetensors     the fits of all folds and seeds; of tuned ones a folder models/STEM
 //   controls/NAME/…             likewise of each control that the run has kept
-//   models/model.pt             the same tensors, as torch.load(weights_only=True) reads them
 //   metrics/summary.json        the run's figures with their intervals
 //   configs/metadata.json       what MONAI's bundles state
 //   SHA256SUMS                  of all other files, and of itself (checksums.h)

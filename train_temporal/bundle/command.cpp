@@ -5,16 +5,11 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/cli/verbs.h"
-#include "common/files/publish/atomic_file.h"
-#include "common/files/publish/destination.h"
-#include "common/files/publish/scratch_folder.h"
+#include "common/files/publish/publish.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "train_temporal/bundle/bundle.h"
 #include "train_temporal/bundle/make.h"
-#include "train_temporal/onnx/export.h"
-#include "train_temporal/run/apply/ensemble.h"
-#include "train_temporal/run/run_folder.h"
 
 namespace coldframe::bundle {
 namespace {
@@ -146,38 +141,6 @@ int run_diff(const Verb& verb, const std::vector<std::string>& arguments) {
   return static_cast<int>(lines.empty() ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 
-int run_export(const Verb& verb, const std::vector<std::string>& arguments) {
-  VerbOptions options;
-  std::string given;
-  po::options_description more;
-  more.add_options()("onnx", po::value(&given)->value_name("DIR"),
-                     "the folder to write: a temporal model for each fit, and the ViT");
-  if (!parse_verb(verb, arguments, options, more)) return 0;
-  if (given.empty()) throw ConfigError("--onnx is missing: name the folder to write");
-  const std::filesystem::path folder = given;
-  if (std::filesystem::exists(folder) && !std::filesystem::is_empty(folder))
-    throw ConfigError(concat("--onnx '", given, "' is there and not empty; name another folder"));
-  const Bundle bundle(options.words.front());
-  temporal::Ensemble ensemble(temporal::model_files(bundle.folder()));
-  const Json& backbone = bundle.facts().at("backbone");
-  const std::filesystem::path weights =
-      backbone.contains("file") ? bundle.file(backbone["file"].get<std::string>()) : "";
-  const auto out = folder_target(folder);
-  create_folders_durably(out.parent_path());
-  const ScratchFolder scratch(out.parent_path());
-  const auto files = onnx::export_models(ensemble.models(), weights, scratch.path() / "onnx");
-  if (std::filesystem::exists(out)) std::filesystem::remove(out);  // fails unless it is empty
-  publish(scratch.path() / "onnx", out, Existing::kKeep, {});
-  Json written = Json::array();
-  for (const auto& file : files) {
-    const std::string name = (folder / file.filename()).string();
-    written.push_back(name);
-    if (!options.json) std::cout << name << "\n";
-  }
-  if (options.json) std::cout << Json{{"files", written}}.dump(2) << "\n";
-  return static_cast<int>(ExitCode::kDone);
-}
-
 constexpr Verb kMake{
     "bundle",
     "make",
@@ -199,13 +162,6 @@ constexpr Verb kDiff{"bundle",
                      "old.bundle new.bundle",
                      "list what differs; exit code 1 where something does",
                      run_diff};
-constexpr Verb kExport{"bundle",
-                       "export",
-                       "BUNDLE",
-                       "model.bundle --onnx exported",
-                       "write its models and its ViT as ONNX files, for ONNX Runtime and others",
-                       run_export};
-
 constexpr VerbsHelp kHelp{
     "Usage: coldframe bundle VERB … [options]\n\n"
     "A finished run as one folder or file that predicts by itself.",
@@ -215,7 +171,7 @@ constexpr VerbsHelp kHelp{
 }  // namespace
 
 int run_bundle(const std::vector<std::string>& arguments) {
-  constexpr const Verb* kVerbs[] = {&kMake, &kShow, &kVerify, &kDiff, &kExport};
+  constexpr const Verb* kVerbs[] = {&kMake, &kShow, &kVerify, &kDiff};
   return run_verb(kHelp, kVerbs, arguments);
 }
 

@@ -19,7 +19,6 @@
 #include "train_temporal/bundle/bundle.h"
 #include "train_temporal/bundle/files/copy.h"
 #include "train_temporal/bundle/files/tar.h"
-#include "train_temporal/bundle/files/torch_file.h"
 #include "train_temporal/bundle/model_card.h"
 #include "train_temporal/bundle/monai_metadata.h"
 #include "train_temporal/bundle/packed_backbone.h"
@@ -54,7 +53,6 @@ void copy_model(const fs::path& from, const fs::path& to, const cache::Recipe* o
 void copy_models(const MakeOptions& options, const fs::path& to, const cache::Recipe* other) {
   auto groups = temporal::control_files(options.run);
   groups[""] = temporal::model_files(options.run);
-  StateDict all;
   for (const auto& [control, files] : groups)
     for (const fs::path& file : files) {
       const fs::path place = to / file.lexically_relative(options.run);
@@ -63,11 +61,7 @@ void copy_models(const MakeOptions& options, const fs::path& to, const cache::Re
       if (fs::is_directory(tuned))
         for (const auto& entry : fs::directory_iterator(tuned))
           copy_into(entry.path(), temporal::backbone_folder(place) / entry.path().filename());
-      if (!control.empty()) continue;
-      for (auto& [name, tensor] : read_safetensors(file).tensors)
-        all[concat(file.stem().string(), ".", name)] = tensor;
     }
-  write_torch_file(temporal::models_folder(to) / "model.pt", all);
 }
 
 // For each target with classes, the exams of each.

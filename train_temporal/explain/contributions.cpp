@@ -23,21 +23,17 @@ class TorchOperations : public KeepingOperations<torch::Tensor> {
   Value plus(Value x, const std::vector<double>& to_each) override {
     return keep(at(x) + like(at(x), to_each));
   }
-  Value times(Value x, double factor) override { return keep(at(x) * factor); }
   Value divided(Value x, double divisor) override { return keep(at(x) / divisor); }
   Value softmax(Value x) override { return keep(at(x).softmax(1)); }
   Value sigmoid(Value x) override { return keep(at(x).sigmoid()); }
   Value softplus(Value x) override { return keep(torch::softplus(at(x))); }
-  Value exponential(Value x) override { return keep(at(x).exp()); }
   Value cumulative_product(Value x) override { return keep(at(x).cumprod(1)); }
-  Value sums(Value x, const std::vector<double>& weights) override {
-    const torch::Tensor rows = like(at(x), weights).view({-1, at(x).size(1)});
-    return keep((at(x).unsqueeze(1) * rows).sum(2));
+  Value sum(Value x, const std::vector<double>& weights) override {
+    return keep((at(x) * like(at(x), weights)).sum(1, true));
   }
-  Value columns(Value x, std::size_t from, std::size_t to) override {
-    return keep(at(x).slice(1, std::int64_t(from), std::int64_t(to)));
+  Value column(Value x, std::size_t number) override {
+    return keep(at(x).narrow(1, std::int64_t(number), 1));
   }
-  Value joined(Value x, Value y) override { return keep(torch::cat({at(x), at(y)}, 1)); }
 };
 
 // Adds a model's share to what is said of the exam.

@@ -79,13 +79,9 @@ class NominalKind : public ClassKind {
     return softmax(outputs, target.classes.size(), readout.temperature);
   }
   using Operations = OutputOperations;
-  Operations::Value scores_of(Operations& on, const Target&, const Readout& readout,
-                              Operations::Value outputs) const override {
-    return on.softmax(on.divided(outputs, readout.temperature));
-  }
-  Operations::Value explained(Operations& on, const Target& target, const Readout& readout,
+  Operations::Value explained(Operations& on, const Target&, const Readout& readout,
                               std::size_t of_class, Operations::Value outputs) const override {
-    return on.columns(scores_of(on, target, readout, outputs), of_class, of_class + 1);
+    return on.column(on.softmax(on.divided(outputs, readout.temperature)), of_class);
   }
   std::optional<std::size_t> explained_class(int decision) const override {
     return static_cast<std::size_t>(decision);

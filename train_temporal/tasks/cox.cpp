@@ -149,14 +149,6 @@ class CoxKind : public TimeKind {
       add_cox_scores(scores, readout.mean + readout.deviation * output, baseline);
     return scores;
   }
-  Operations::Value scores_of(Operations& on, const Target& target, const Readout& readout,
-                              Operations::Value outputs) const override {
-    // Logarithms are added, so that a hazard of 0 stays so beside a risk that overflows.
-    std::vector<double> baseline = baseline_at(target, readout);
-    for (double& hazard : baseline) hazard = std::max(std::log(hazard), -1e30);
-    const Operations::Value risk = on.plus(outputs, {readout.mean});
-    return with_survival(on, risk, on.exponential(on.plus(risk, baseline)));
-  }
   Operations::Value explained(Operations&, const Target&, const Readout&, std::size_t,
                               Operations::Value outputs) const override {
     return outputs;

@@ -155,21 +155,11 @@ class HazardsKind : public TimeKind {
       add_hazard_scores(scores, outputs.subspan(row, target.intervals), readout, shares);
     return scores;
   }
-  Operations::Value hazards_of(Operations& on, const Readout& readout,
-                               Operations::Value outputs) const {
-    return on.softplus(on.plus(outputs, readout.hazards));
-  }
-  Operations::Value scores_of(Operations& on, const Target& target, const Readout& readout,
-                              Operations::Value outputs) const override {
-    const Operations::Value all =
-        on.sums(hazards_of(on, readout, outputs), interval_shares(target, readout));
-    return with_survival(on, on.columns(all, 0, 1), on.columns(all, 1, 1 + target.horizons.size()));
-  }
   Operations::Value explained(Operations& on, const Target& target, const Readout& readout,
                               std::size_t, Operations::Value outputs) const override {
     std::vector<double> of_risk = interval_shares(target, readout);
     of_risk.resize(target.intervals);
-    return on.sums(hazards_of(on, readout, outputs), of_risk);
+    return on.sum(on.softplus(on.plus(outputs, readout.hazards)), of_risk);
   }
   bool is_sound_readout(const Target& target, const Readout& readout) const override {
     return TimeKind::is_sound_readout(target, readout) && readout.times.size() == target.intervals;

@@ -62,10 +62,6 @@ class NumberKind : public TaskKind {
     for (double& number : numbers) number = readout.mean + readout.deviation * number;
     return numbers;
   }
-  OutputOperations::Value scores_of(OutputOperations& on, const Target&, const Readout& readout,
-                                    OutputOperations::Value outputs) const override {
-    return on.plus(on.times(outputs, readout.deviation), {readout.mean});
-  }
   OutputOperations::Value explained(OutputOperations&, const Target&, const Readout&, std::size_t,
                                     OutputOperations::Value outputs) const override {
     return outputs;

@@ -65,25 +65,11 @@ class OrdinalKind : public ClassKind {
     return ordinal_probabilities(outputs, target.classes.size());
   }
   using Operations = OutputOperations;
-  Operations::Value exceeded(Operations& on, Operations::Value outputs) const {  // P(class > k)
-    return on.cumulative_product(on.sigmoid(outputs));
-  }
-  // P(class = c) = P(class > c − 1) − P(class > c); every class is above −1, and none above the
-  // last.
-  Operations::Value scores_of(Operations& on, const Target& target, const Readout&,
-                              Operations::Value outputs) const override {
-    const std::size_t classes = target.classes.size(), steps = classes - 1;
-    std::vector<double> weights(classes * steps, 0.0), first(classes, 0.0);
-    for (std::size_t k = 0; k < steps; ++k) {
-      weights[k * steps + k] = -1;
-      weights[(k + 1) * steps + k] = 1;
-    }
-    first[0] = 1;
-    return on.plus(on.sums(exceeded(on, outputs), weights), first);
-  }
+  // The sum of P(class > k) is the expected class.
   Operations::Value explained(Operations& on, const Target& target, const Readout&, std::size_t,
                               Operations::Value outputs) const override {
-    return on.sums(exceeded(on, outputs), std::vector<double>(target.classes.size() - 1, 1.0));
+    return on.sum(on.cumulative_product(on.sigmoid(outputs)),
+                  std::vector<double>(target.classes.size() - 1, 1.0));
   }
   // The median: the last class that is exceeded or reached with a probability above one half.
   std::vector<int> decide(const Target& target, std::span<const double> scores,

@@ -1,5 +1,5 @@
-// The arithmetic by which a task reads a model's outputs, spelled once for whoever interprets it:
-// nodes of an ONNX graph, and LibTorch where gradients are wanted.
+// The arithmetic by which a task explains a model's outputs: LibTorch computes it with its
+// gradients, which tasks know nothing of.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,15 @@ class OutputOperations {
 
   enum class Value : std::size_t {};  // a table [..., C], by its number
 
-  virtual Value plus(Value x, const std::vector<double>& to_each) = 0;  // [C], or of x [..., 1]
-  virtual Value times(Value x, double factor) = 0;
+  virtual Value plus(Value x, const std::vector<double>& to_each) = 0;  // [C]
   virtual Value divided(Value x, double divisor) = 0;
   virtual Value softmax(Value x) = 0;
   virtual Value sigmoid(Value x) = 0;
   virtual Value softplus(Value x) = 0;
-  virtual Value exponential(Value x) = 0;
   virtual Value cumulative_product(Value x) = 0;  // over the columns
-  // `weights` [R, C]: the sums of the columns, each by its weight, [..., R].
-  virtual Value sums(Value x, const std::vector<double>& weights) = 0;
-  virtual Value columns(Value x, std::size_t from, std::size_t to) = 0;
-  virtual Value joined(Value x, Value y) = 0;  // columns of both
+  // [..., 1]: the sum of the columns, each by its weight [C].
+  virtual Value sum(Value x, const std::vector<double>& weights) = 0;
+  virtual Value column(Value x, std::size_t number) = 0;  // [..., 1]
 };
 
 // An interpreter keeps what its values stand for.

@@ -111,10 +111,6 @@ class TaskKind {
   // See scores_of() and decide() in target.h.
   virtual std::vector<double> scores_of(const Target& target, const Readout& readout,
                                         std::span<const double> outputs) const = 0;
-  // The same by an interpreter, [..., outputs] → [..., scores].
-  virtual OutputOperations::Value scores_of(OutputOperations& on, const Target& target,
-                                            const Readout& readout,
-                                            OutputOperations::Value outputs) const = 0;
   virtual std::vector<int> decide(const Target& target, std::span<const double> scores,
                                   double threshold) const {
     (void)threshold;

@@ -79,11 +79,6 @@ class TimeKind : public TaskKind {
 
  protected:
   using Operations = OutputOperations;
-  // The probability of no event by each horizon, from the hazards up to them.
-  static Operations::Value with_survival(Operations& on, Operations::Value risk,
-                                         Operations::Value hazards) {
-    return on.joined(risk, on.exponential(on.times(hazards, -1)));
-  }
 };
 
 }  // namespace coldframe::temporal

@@ -184,16 +184,6 @@ def test_a_compiled_module_and_a_mask_are_bundled(tmp_path):
     assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
 
 
-def test_pytorch_reads_the_models(made):
-    found = torch.load(made.bundle / "models/model.pt", weights_only=True)
-    names = set()
-    for path in (made.bundle / "models").glob("*.safetensors"):
-        for name, tensor in safetensors.torch.load_file(path).items():
-            names.add(f"{path.stem}.{name}")
-            assert torch.equal(found[f"{path.stem}.{name}"], tensor)
-    assert set(found) == names
-
-
 def test_the_hub_reads_the_card(made, tmp_path):
     text = "---\nlicense: cc-by-4.0\nlanguage: en\n---\n\n## Limits\n\nOnly adults.\n\n## Contact\n\nUs.\n"
     (tmp_path / "card.md").write_text(text, newline="\r\n")

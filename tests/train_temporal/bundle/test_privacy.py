@@ -49,4 +49,4 @@ def test_a_bundle_of_dicom_exams_names_nobody(tmp_path):
         content = path.read_bytes()
         assert not [word for word in words if word in content], path
         assert SECRET not in str(path.relative_to(folder))
-    assert {"bundle.json", "model.pt", "unlike_training.safetensors"} <= set(names)
+    assert {"bundle.json", "unlike_training.safetensors"} <= set(names)

@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "common/cli/error.h"
 #include "train_temporal/tasks/logistic.h"
@@ -19,15 +19,13 @@ using ::testing::HasSubstr;
 class RowOperations : public KeepingOperations<std::vector<double>> {
  public:
   Value plus(Value x, const std::vector<double>& to_each) override {
-    std::vector<double> sum;
-    for (std::size_t c = 0; c < std::max(at(x).size(), to_each.size()); ++c)
-      sum.push_back(at(x)[c % at(x).size()] + to_each[c % to_each.size()]);
+    std::vector<double> sum = at(x);
+    for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += to_each.at(c);
     return keep(sum);
   }
-  Value times(Value x, double factor) override {
-    return of_each(x, [=](double one) { return one * factor; });
+  Value divided(Value x, double divisor) override {
+    return of_each(x, [=](double one) { return one / divisor; });
   }
-  Value divided(Value x, double divisor) override { return times(x, 1 / divisor); }
   Value softmax(Value x) override {
     double sum = 0;
     for (const double one : at(x)) sum += std::exp(one);
@@ -35,28 +33,14 @@ class RowOperations : public KeepingOperations<std::vector<double>> {
   }
   Value sigmoid(Value x) override { return of_each(x, logistic); }
   Value softplus(Value x) override { return of_each(x, temporal::softplus); }
-  Value exponential(Value x) override {
-    return of_each(x, [](double one) { return std::exp(one); });
-  }
   Value cumulative_product(Value x) override {
     double product = 1;
     return of_each(x, [&](double one) { return product *= one; });
   }
-  Value sums(Value x, const std::vector<double>& weights) override {
-    const std::size_t width = at(x).size();
-    std::vector<double> sums(weights.size() / width, 0.0);
-    for (std::size_t i = 0; i < weights.size(); ++i)
-      sums[i / width] += weights[i] * at(x)[i % width];
-    return keep(sums);
+  Value sum(Value x, const std::vector<double>& weights) override {
+    return keep({std::inner_product(weights.begin(), weights.end(), at(x).begin(), 0.0)});
   }
-  Value columns(Value x, std::size_t from, std::size_t to) override {
-    return keep({at(x).begin() + std::ptrdiff_t(from), at(x).begin() + std::ptrdiff_t(to)});
-  }
-  Value joined(Value x, Value y) override {
-    std::vector<double> both = at(x);
-    both.insert(both.end(), at(y).begin(), at(y).end());
-    return keep(both);
-  }
+  Value column(Value x, std::size_t number) override { return keep({at(x).at(number)}); }
 
  private:
   template <class Function>
@@ -124,20 +108,6 @@ TEST_P(EveryTask, HasAColumnForEachScore) {
   EXPECT_EQ(kind().score_columns(target_).size(), target_.scores());
   EXPECT_EQ(kind().score_names(target_).size(), target_.scores());
   EXPECT_EQ(decide(target_, scores, 0.5).size(), 5);
-}
-
-TEST_P(EveryTask, HasTheSameScoresByAnInterpreter) {
-  for (const double output : {-1.5, 0.0, 0.7}) {
-    std::vector<double> outputs;
-    for (std::size_t k = 0; k < target_.outputs(); ++k)
-      outputs.push_back(output + 0.25 * static_cast<double>(k));
-    const std::vector<double> expected = scores_of(target_, readout_, outputs);
-    RowOperations on;
-    const std::vector<double> scores =
-        on.at(kind().scores_of(on, target_, readout_, on.keep(outputs)));
-    ASSERT_EQ(scores.size(), expected.size());
-    for (std::size_t c = 0; c < scores.size(); ++c) EXPECT_NEAR(scores[c], expected[c], 1e-12);
-  }
 }
 
 TEST_P(EveryTask, ExplainsOneOutput) {

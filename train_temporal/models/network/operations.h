@@ -3,7 +3,6 @@
 // - TensorList lists the tensors: what a model registers, what its file holds, how many there are.
 // - PackedFrames is LibTorch on a packed batch, to train and to predict.
 // - NextFrame is LibTorch on one more frame of a sequence, with a state that is carried.
-// - TemporalGraph (onnx/) makes the nodes of a graph.
 //
 // FusedPass is the same arithmetic of a plain GRU written out, forward and back, in memory that
 // serves again: autograd takes six times as long (tests/benchmarks/train). Tests hold it to this.
@@ -21,7 +20,6 @@ namespace coldframe::temporal {
 struct Value {
   std::int64_t width = 0;  // numbers of each
   torch::Tensor tensor = {};
-  std::string node = {};  // of a graph
 };
 
 // The inputs of time: the first V = config.time_values() values of TimeColumn, standardised [V];
