@@ -130,7 +130,7 @@ def resumed(context, name, *words, learnt=20e-6, **settings):
     unfinished = context.work / f"{name}.unfinished"
 
     def begun():  # fits of the model itself, of those on cached features that tuned ones go on from none
-        return len({*unfinished.glob("tensorboard/gru/*")})
+        return len({path.name.split(".")[0] for path in unfinished.glob("state/gru-repeat-*")})
 
     status = context.end_when(begun, *command, by=signal.SIGTERM)
     if status != 75 or not any(unfinished.glob("state/*.checkpoint")):

@@ -47,7 +47,6 @@ ROOMS = {
     "train_temporal/tasks": COMMON | {"train_temporal/metrics", "train_temporal/tasks"},
     "train_temporal/splits": COMMON | {"cache", "train_temporal/splits", "train_temporal/tasks"},
     "train_temporal/report": COMMON | {"train_temporal/metrics", "train_temporal/report"},
-    "train_temporal/tensorboard": COMMON | {"train_temporal/tensorboard"},
     "train_temporal/data": COMMON | {"common/torch", "cache", "train_temporal/data"},
     "train_temporal/models/kernels": COMMON | {"common/torch", "train_temporal/models/kernels"},
     "train_temporal/models": COMMON | {"common/torch", "cache", "train_temporal/data",
@@ -73,8 +72,7 @@ ROOMS = {
     "train_temporal/plan": COMMON | {"common/torch", "extract/vit", "train_temporal/models",
                                      "train_temporal/plan", "train_temporal/tune"},
     "train_temporal/run": COMMON | {"common/torch", "cache",
-                                    "train_temporal/report", "train_temporal/run",
-                                    "train_temporal/tensorboard"} | EVALUATION | MODELS,
+                                    "train_temporal/report", "train_temporal/run"} | EVALUATION | MODELS,
     # A finished run as one folder, which predicts from exams as they come.
     "train_temporal/bundle": COMMON | {"common/torch", "cache", "extract", "extract/frames",
                                        "extract/preprocess", "extract/vit",
@@ -215,7 +213,6 @@ WRITERS = {
     "common/files/locks/": "locks and claims hold no result",
     "common/system/monitor.cpp": "rows of --monitor, which are read while they grow",
     "common/cli/cli.cpp": "/dev/null for standard streams that are closed",
-    "train_temporal/tensorboard/event_file.cpp": "TensorBoard's events, which are read while they grow",
     "train_temporal/run/tuned_backbone.cpp": "a link within a run that is published as a whole",
 }
 WRITES = re.compile(

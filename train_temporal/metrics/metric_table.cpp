@@ -61,15 +61,15 @@ std::vector<Metric> metrics_for(const ScoredExams& exams) {
   return metrics;
 }
 
-std::vector<Metric> metrics_with(bool MetricRow::*flag, Scale scale) {
+std::vector<Metric> compared_metrics(Scale scale) {
   std::vector<Metric> metrics;
   for (const Metric each : table())
-    if (each->*flag && (each->labels & kind_of(scale, 2)) != 0) metrics.push_back(each);
+    if (each->compared && (each->labels & kind_of(scale, 2)) != 0) metrics.push_back(each);
   return metrics;
 }
 
 Metric main_metric(Scale scale) {
-  return metrics_with(&MetricRow::compared, scale).front();
+  return compared_metrics(scale).front();
 }
 
 MetricValue compute_metric(Metric metric, const ScoredExams& exams) {

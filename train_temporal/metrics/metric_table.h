@@ -64,8 +64,7 @@ struct MetricRow {
   // It does not depend on how many exams there are of each class: that this varies from sample to
   // sample is no part of its error.
   bool given_classes = false;
-  bool compared = false;     // a column of the table of models
-  bool every_epoch = false;  // shown for the validation part while a model trains
+  bool compared = false;  // a column of the table of models
 };
 
 using Metric = const MetricRow*;  // of the table: each has one address
@@ -80,8 +79,8 @@ std::span<const MetricRow> time_metrics();
 Metric metric_named(std::string_view key);
 // The metrics of such labels, in the order of reports.
 std::vector<Metric> metrics_for(const ScoredExams& exams);
-// Those of a scale for which `flag` is set, in the order of reports.
-std::vector<Metric> metrics_with(bool MetricRow::*flag, Scale scale);
+// Those of a scale that are columns of the table of models, in the order of reports.
+std::vector<Metric> compared_metrics(Scale scale);
 // The metric by which models are compared, higher being better.
 Metric main_metric(Scale scale);
 

@@ -19,7 +19,6 @@
 #include "common/threads/threads.h"
 #include "common/torch/cpu_memory.h"
 #include "common/torch/device.h"
-#include "train_temporal/run/epoch_events.h"
 #include "train_temporal/run/starts.h"
 #include "train_temporal/training/summary/summary_fit.h"
 
@@ -34,7 +33,7 @@ constexpr std::chrono::seconds kCheckpointEvery{5};
 constexpr int kShareOfCheckpoints = 50;
 
 struct FitFiles {
-  fs::path record, checkpoint, events;
+  fs::path record, checkpoint;
 };
 
 // Trains by steps, saving the state meanwhile. None when a signal came or another fit failed: its
@@ -43,23 +42,19 @@ std::optional<FitRecord> train_fit(const FitTask& task, const FitFiles& files, b
                                    const std::atomic<bool>& stopping) {
   Trainer trainer(task);
   if (fs::exists(files.checkpoint)) trainer.restore(read_checkpoint(files.checkpoint));
-  EpochEvents events(files.events, trainer);
   auto saved = Clock::now();
   Clock::duration pause = kCheckpointEvery;
   while (!trainer.finished()) {
     trainer.run_epoch();
-    events.add(trainer);
     const bool stop = (stopping || stop_requested()) && !trainer.finished();
     const auto now = Clock::now();
     if (stop || now - saved > pause) {
-      events.flush();
       write_checkpoint(files.checkpoint, trainer.state());
       saved = Clock::now();
       pause = std::max<Clock::duration>(kCheckpointEvery, kShareOfCheckpoints * (saved - now));
     }
     if (stop) return {};
   }
-  events.flush();
   return in_context(files.record.stem().string(), [&] {
     FitRecord record = trainer.finish();
     if (record.history.empty() && !may_diverge) throw DataError(kDivergedAtOnce);
@@ -164,8 +159,7 @@ class FitWorkers {
     task.start = start_of(experiment_, folder_, fit.name);
     task.threads = threads_per_fit_;
     set_torch_threads(torch_threads(task));
-    const FitFiles files{folder_.record(fit.name), folder_.checkpoint(fit.name),
-                         folder_.events(fit.name)};
+    const FitFiles files{folder_.record(fit.name), folder_.checkpoint(fit.name)};
     const bool searches = experiment_.searches();
     folder_.require_there();
     auto record = fs::exists(files.record) ? read_record(files.record)

@@ -21,11 +21,10 @@ namespace fs = std::filesystem;
 constexpr std::array kFilesOfRuns = {
     kConfigFile,  kSummaryFile, kRunOptions,   kUnlikeFile,   kPredictions,   "METHODS.md",
     "splits.csv", "search.csv", "metrics.csv", "report.html", "against.html", "validation.csv"};
-constexpr std::array kFoldersOfRuns = {"models", kControlsFolder, kStateFolder, "tensorboard",
-                                       kFiguresFolder};
-// Of what lies in these folders; that of events is the last part of their name.
-constexpr std::array<std::string_view, 11> kEndings = {
-    ".safetensors", ".json",           ".ini",  ".csv", ".svg", ".png", ".tex", ".coldframe",
+constexpr std::array kFoldersOfRuns = {"models", kControlsFolder, kStateFolder, kFiguresFolder};
+// Of what lies in these folders.
+constexpr std::array<std::string_view, 10> kEndings = {
+    ".safetensors", ".json",           ".ini",  ".csv", ".svg", ".png", ".tex",
     kRecordSuffix,  kCheckpointSuffix, ".claim"};
 
 // What a killed process was writing, and what NFS keeps of a file that was removed while open.

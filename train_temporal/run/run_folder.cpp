@@ -73,11 +73,7 @@ void create_folders(const fs::path& path) {
 }  // namespace
 
 std::string FitName::stem() const {
-  return concat(model, "-", stem_of_model());
-}
-
-std::string FitName::stem_of_model() const {
-  return concat("repeat-", repeat, "-fold-", fold, "-seed-", seed,
+  return concat(model, "-repeat-", repeat, "-fold-", fold, "-seed-", seed,
                 setting > 0 ? concat("-setting-", setting) : "", frame.empty() ? "" : "-", frame);
 }
 
@@ -296,12 +292,6 @@ fs::path RunFolder::record(const FitName& fit) const {
 
 fs::path RunFolder::checkpoint(const FitName& fit) const {
   return working_ / kStateFolder / (fit.stem() + kCheckpointSuffix);
-}
-
-// TensorBoard reads files whose name holds "tfevents".
-fs::path RunFolder::events(const FitName& fit) const {
-  return working_ / "tensorboard" / fit.model / fit.stem_of_model() /
-         "events.out.tfevents.coldframe";
 }
 
 fs::path models_folder(const fs::path& run) {

@@ -33,7 +33,6 @@ struct FitName {
   std::string frame = {};   // a candidate, where there is a choice: see candidates()
 
   std::string stem() const;  // "gru-repeat-0-fold-2-seed-1", "…-setting-3", "single-…-last"
-  std::string stem_of_model() const;  // without the model
 };
 
 // A run of the same name is continued if it is unfinished, or replaced if it is finished; an
@@ -85,8 +84,6 @@ class RunFolder {
   std::filesystem::path file(const std::string& name) const { return working_ / name; }
   std::filesystem::path record(const FitName& fit) const;
   std::filesystem::path checkpoint(const FitName& fit) const;
-  // tensorboard/gru/repeat-0-fold-2-seed-1/events…: TensorBoard groups runs by folder.
-  std::filesystem::path events(const FitName& fit) const;
 
  private:
   void lock();

@@ -308,13 +308,13 @@ void Trainer::run_epoch() {
   losses.train =
       measures ? loss_of(task_.split.train) : train_epoch(history_.size(), losses.learning_rate);
   const std::chrono::duration<double> training = Clock::now() - begun;
-  auto logits = predict(task_.split.validation);
+  const auto logits = predict(task_.split.validation);
   losses.validation = objective_.of(logits, task_.split.validation).mean();
   if (task_.options.stopping_metric == StoppingMetric::kMetric) {
     losses.figure = validation_figure(task_.targets, task_.split, logits).value_or(0);
   }
   const std::chrono::duration<double> whole = Clock::now() - begun;
-  last_epoch_ = {std::move(logits), training.count(), whole.count(), steps_per_epoch()};
+  last_epoch_ = {training.count(), whole.count(), steps_per_epoch()};
   diverged_ = !std::isfinite(losses.train) || !std::isfinite(losses.validation);
   if (diverged_) return;
   early_stop_.blind = !objective_.judges(task_.split.validation);

@@ -133,9 +133,8 @@ struct FitRecord {
   std::optional<double> lead;
 };
 
-// Observers see this of a fit's last epoch beside the losses.
+// What a fit's last epoch took.
 struct LastEpoch {
-  std::vector<double> validation_logits;  // [n, C]
   double train_seconds = 0, seconds = 0;  // `seconds` with validation
   std::int64_t steps = 0;
 };

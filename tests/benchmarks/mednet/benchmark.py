@@ -4,7 +4,8 @@
     tests/benchmarks/mednet/run [--exams N --frames N --epochs N --rounds N] [--device cuda]
 
 Makes frames by examples/mednet/make_frames.py, then, in turns, trains with the backbone frozen, with its last 2 blocks
-and with all 12: seconds of an epoch with its validation (median of all but the first of each run), the process's peak
+and with all 12: seconds of an epoch with its validation (MedNet's: the median of all but the first of each run;
+Coldframe's: what a training takes longer than one of a single epoch, over their difference), the process's peak
 memory (of a GPU: what nvidia-smi says of the process), the time from the frames to the first finished model, and the
 AUROC on the test part with its interval (2000 resamples of patients). It ends with a check: MedNet's model with the
 weights that Coldframe trained gives Coldframe's probabilities within 1e-4.
@@ -30,7 +31,6 @@ from peer import datamodule_of, made_model, test_outputs
 from safetensors import safe_open
 from safetensors.torch import save_file
 from sklearn.metrics import roc_auc_score
-from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLDFRAME = ROOT / "build" / "bin" / "coldframe"
@@ -70,17 +70,6 @@ class Measured:
             time.sleep(0.1)
 
 
-def event_seconds(run):
-    """Of the epochs behind the first, from the times of a run's TensorBoard events."""
-    at = {}
-    for path in run.rglob("*.tfevents*"):
-        for event in EventFileLoader(str(path)).Load():
-            if event.HasField("summary"):
-                at.setdefault(event.step, event.wall_time)
-    times = [at[step] for step in sorted(at)]
-    return [b - a for a, b in zip(times, times[1:])]
-
-
 class Case:
     def __init__(self, options, folder, blocks):
         self.options, self.folder, self.blocks, self.cuda = options, folder, blocks, options.device == "cuda"
@@ -113,10 +102,13 @@ class Case:
                          *(["--cut", 12 - self.blocks] if self.blocks else [])], self.folder, self.cuda)
         tune = ["--tune", weights[1], "--tune-blocks", self.blocks, "--tune-lr", self.lr, "--tune-drop-path", 0.1,
                 "--from", self.folder / "blocks0.run", "--memory-budget", o.memory_budget] if self.blocks else []
-        done = Measured([COLDFRAME, "train", "--cache", cache, "--target", "label", "--out", self.run, "--config",
-                         EXAMPLE / "vitgru.ini", "--batch", o.batch, "--epochs", self.epochs, "--lr", self.lr, "--bootstrap", 10,
-                         *tune, *device], self.folder, self.cuda)
-        self.ours.append((event_seconds(self.run), max(made.bytes, done.bytes),
+        def trained(out, epochs):
+            return Measured([COLDFRAME, "train", "--cache", cache, "--target", "label", "--out", out, "--overwrite", "--config",
+                             EXAMPLE / "vitgru.ini", "--batch", o.batch, "--epochs", epochs, "--lr", self.lr, "--bootstrap", 10,
+                             *tune, *device], self.folder, self.cuda)
+
+        done, short = trained(self.run, self.epochs), trained(self.folder / "short.run", 1)
+        self.ours.append(([(done.seconds - short.seconds) / (self.epochs - 1)], max(made.bytes, done.bytes),
                           made.seconds + done.seconds))
         lines = (self.run / "predictions.csv").read_text().splitlines()
         header = lines[0].split(",")

@@ -32,8 +32,7 @@ def test_a_run_folder_is_whole(trained):
     names = {path.name for path in run.iterdir()}
     assert names == {"config.json", "splits.csv", "metrics.csv", "summary.json", "predictions.csv",
                      "predictions-mean.csv", "predictions-clock.csv", "validation.csv", "models", "controls", "report.html",
-                     "unlike_training.safetensors", "options.ini", "METHODS.md",
-                     "tensorboard"}
+                     "unlike_training.safetensors", "options.ini", "METHODS.md"}
     assert len(list((run / "models").iterdir())) == 6
     assert not run.with_name("run.unfinished").exists()
     assert "AUROC" in result.stdout and "clock" in result.stdout

@@ -50,7 +50,7 @@ html::Body result_section(const TargetReport& report) {
 }
 
 html::Body models_section(const TargetReport& report) {
-  const std::vector<Metric> metrics = metrics_with(&MetricRow::compared, report.scale);
+  const std::vector<Metric> metrics = compared_metrics(report.scale);
   std::vector<std::string> header = {"model"};
   for (Metric metric : metrics) header.emplace_back(metric->title);
   header.push_back(concat(metrics.front()->title, " of ", report.models.front().name, " − this"));

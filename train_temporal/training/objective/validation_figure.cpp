@@ -4,6 +4,10 @@
 
 namespace coldframe::temporal {
 
+namespace {
+
+// The validation part as metrics want it, of one target, from the outputs [n, C] of all. Decisions
+// are made at 0.5 and without a temperature: both are fitted after the last epoch only.
 ScoredExams validation_rows(const Targets& targets, std::size_t target, const Split& split,
                             const std::vector<double>& outputs) {
   const Labels& labels = targets[target];
@@ -12,6 +16,8 @@ ScoredExams validation_rows(const Targets& targets, std::size_t target, const Sp
   const auto scores = scores_of(labels, readout_of(labels, split.train), own);
   return scored_rows(labels, split.validation, scores, decide(labels, scores, 0.5));
 }
+
+}  // namespace
 
 std::optional<double> validation_figure(const Targets& targets, const Split& split,
                                         const std::vector<double>& outputs) {
