@@ -59,7 +59,7 @@ def predict(bundle, features):
     """[classes], the mean over the bundle's models."""
     files = sorted(pathlib.Path(bundle, "models").glob("*.safetensors"))
     if not files:
-        raise ValueError(f"'{bundle}' holds no models/*.safetensors; expected the folder of a bundle (tar -x unpacks one)")
+        raise ValueError(f"'{bundle}' holds no models/*.safetensors; expected the folder of a bundle")
     return np.mean([probability(file, np.asarray(features, np.float64)) for file in files], 0)
 
 

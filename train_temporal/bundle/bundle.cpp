@@ -6,7 +6,6 @@
 #include "common/cli/error_context.h"
 #include "common/files/file.h"
 #include "common/text/text.h"
-#include "train_temporal/bundle/files/tar.h"
 
 namespace coldframe::bundle {
 namespace {
@@ -35,7 +34,6 @@ constexpr Key kKeys[] = {{"/name", Kind::string},
                          {"/stream_column", Kind::string, true},
                          {"/visits", Kind::string, true},
                          {"/backbone/kind", Kind::string},
-                         {"/backbone/half", Kind::boolean, true},
                          {"/backbone/file", Kind::string, true},
                          {"/backbone/mask", Kind::string, true},
                          {"/recipe/features/backbone/kind", Kind::string}};
@@ -57,26 +55,21 @@ void require_keys(const Json& json, std::span<const Key> keys, const std::string
 
 }  // namespace
 
-OpenedFolder::OpenedFolder(const fs::path& path) : folder(path) {
-  if (fs::is_regular_file(path)) {
-    unpacked = std::make_unique<ScratchFolder>();
-    unpack_tar(path, unpacked->path());
-    folder = unpacked->path();
-  }
+Checksums checksums_in(const fs::path& folder) {
   if (!fs::exists(folder))
-    throw ConfigError(concat("there is no '", path.string(),
-                             "'; expected the folder or tar of `coldframe bundle make`"));
+    throw ConfigError(concat("there is no '", folder.string(),
+                             "'; expected the folder of `coldframe bundle make`"));
   if (!fs::is_regular_file(folder / kChecksumsFile))
-    throw ConfigError(concat("'", path.string(), "' is not a bundle: it holds no ", kChecksumsFile,
-                             "; expected the folder or tar of `coldframe bundle make`"));
-  sums = in_context(concat("bundle '", path.string(), "'"), [&] {
+    throw ConfigError(concat("'", folder.string(), "' is not a bundle: it holds no ",
+                             kChecksumsFile, "; expected the folder of `coldframe bundle make`"));
+  return in_context(concat("bundle '", folder.string(), "'"), [&] {
     return parse_checksums(read_text_file(folder / kChecksumsFile, kLongestSums));
   });
 }
 
-Bundle::Bundle(const fs::path& path) : path_(path), opened_(path) {
-  in_context(concat("bundle '", path.string(), "'"), [&] {
-    const auto faults = find_faults(folder(), opened_.sums.files);
+Bundle::Bundle(const fs::path& folder) : folder_(folder), sums_(checksums_in(folder)) {
+  in_context(concat("bundle '", folder.string(), "'"), [&] {
+    const auto faults = find_faults(folder, sums_.files);
     if (!faults.empty()) throw DataError(faults.front());
     facts_ = read_json_file(file(kFactsFile));
     const Json format = facts_.is_object() ? facts_.value("format", Json()) : Json();
@@ -95,7 +88,7 @@ bool Bundle::has(std::string_view name) const {
 
 fs::path Bundle::file(std::string_view name) const {
   if (!has(name)) throw DataError(concat("it has no file '", name, "'"));
-  return folder() / name;
+  return folder_ / name;
 }
 
 }  // namespace coldframe::bundle

@@ -1,4 +1,4 @@
-// A finished run as one folder, or one tar file of it, that gives predictions by itself:
+// A finished run as one folder that gives predictions by itself:
 //
 //   bundle.json                 format, versions, licence, recipe, backbone, targets, training
 //   README.md                   the model card, with front matter as the Hugging Face hub reads it
@@ -15,14 +15,12 @@
 #pragma once
 
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cache/format/recipe.h"
 #include "common/files/json.h"
-#include "common/files/publish/scratch_folder.h"
 #include "train_temporal/bundle/files/checksums.h"
 
 namespace coldframe::bundle {
@@ -32,35 +30,27 @@ inline constexpr const char* kFactsFile = "bundle.json";
 inline constexpr const char* kOptionsFile = "extract.ini";
 inline constexpr const char* kTrainingFile = "train.ini";
 
-// The folder of a bundle, unpacked where it is a tar file; its files are not looked at yet.
-// ConfigError: it is neither.
-struct OpenedFolder {
-  explicit OpenedFolder(const std::filesystem::path& path);
-  std::unique_ptr<ScratchFolder> unpacked;
-  std::filesystem::path folder;
-  Checksums sums;
-};
+// What a bundle states of its files, which are not looked at yet. ConfigError: it is no bundle.
+Checksums checksums_in(const std::filesystem::path& folder);
 
 class Bundle {
  public:
-  // Takes a folder, or a tar that `bundle make --tar` wrote, which is unpacked into a temporary
-  // folder that lives as long as the bundle. Every byte is held against SHA256SUMS: DataError names
-  // the file that differs, is missing, or is nobody's.
-  explicit Bundle(const std::filesystem::path& path);
+  // Every byte is held against SHA256SUMS: DataError names the file that differs, is missing, or is
+  // nobody's.
+  explicit Bundle(const std::filesystem::path& folder);
 
-  const std::filesystem::path& path() const { return path_; }             // as given
-  const std::filesystem::path& folder() const { return opened_.folder; }  // for model_files()
-  const std::vector<BundleFile>& files() const { return opened_.sums.files; }
+  const std::filesystem::path& folder() const { return folder_; }  // as given; for model_files()
+  const std::vector<BundleFile>& files() const { return sums_.files; }
   bool has(std::string_view name) const;
   std::filesystem::path file(std::string_view name) const;  // DataError when it is not there
 
   const Json& facts() const { return facts_; }             // bundle.json
   const cache::Recipe& recipe() const { return recipe_; }  // of the features that its models take
-  const std::string& digest() const { return opened_.sums.digest; }
+  const std::string& digest() const { return sums_.digest; }
 
  private:
-  std::filesystem::path path_;
-  OpenedFolder opened_;
+  std::filesystem::path folder_;
+  Checksums sums_;
   Json facts_;
   cache::Recipe recipe_;
 };

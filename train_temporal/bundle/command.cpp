@@ -52,8 +52,7 @@ std::string facts_text(const Bundle& bundle) {
   line("visits", facts.contains("visits") ? Json::array({facts["visits"]}) : Json::array());
   line("covariates", facts.value("covariates", Json::array()));
   const Json& backbone = facts.at("backbone");
-  text += concat("backbone   ", word(backbone, "kind"),
-                 backbone.value("half", false) ? ", rounded to float16" : "", ", recipe ",
+  text += concat("backbone   ", word(backbone, "kind"), ", recipe ",
                  word(facts, "feature_digest").substr(0, 12), "…\n");
   std::uint64_t bytes = 0;
   for (const BundleFile& file : bundle.files()) bytes += file.bytes;
@@ -69,9 +68,6 @@ int run_make(const Verb& verb, const std::vector<std::string>& arguments) {
   add("weights", po::value(&weights)->value_name("FILE|FOLDER"),
       "the weights that the run's cache was extracted with, of the recipe's SHA-256");
   add("out", po::value(&out)->value_name("BUNDLE"), "the bundle to make");
-  add("tar", po::bool_switch(&make.tar), "as one tar file instead of a folder");
-  add("half", po::bool_switch(&make.half),
-      "store the weights as float16: half the size, features that differ a little");
   add("mask", po::value(&mask)->value_name("FILE"), "the --mask of the extraction, if it had one");
   add("name", po::value(&make.name)->value_name("NAME"), "in the model card (default: OUT's)");
   add("license", po::value(&make.license)->value_name("ID")->default_value(make.license),
@@ -103,13 +99,14 @@ int run_show(const Verb& verb, const std::vector<std::string>& arguments) {
 int run_verify(const Verb& verb, const std::vector<std::string>& arguments) {
   VerbOptions options;
   if (!parse_verb(verb, arguments, options)) return 0;
-  OpenedFolder bundle(options.words.front());
-  const auto faults = find_faults(bundle.folder, bundle.sums.files);
+  const std::filesystem::path folder = options.words.front();
+  Checksums sums = checksums_in(folder);
+  const auto faults = find_faults(folder, sums.files);
   if (options.json)
-    std::cout << Json{{"files", bundle.sums.files.size()}, {"findings", faults}}.dump(2) << "\n";
+    std::cout << Json{{"files", sums.files.size()}, {"findings", faults}}.dump(2) << "\n";
   else
     for (const std::string& fault : faults) std::cout << fault << "\n";
-  log_info(concat(plural(bundle.sums.files.size(), "file"), " checked: ",
+  log_info(concat(plural(sums.files.size(), "file"), " checked: ",
                   faults.empty() ? "nothing is wrong" : plural(faults.size(), "finding")));
   return static_cast<int>(faults.empty() ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
@@ -164,7 +161,7 @@ constexpr Verb kDiff{"bundle",
                      run_diff};
 constexpr VerbsHelp kHelp{
     "Usage: coldframe bundle VERB … [options]\n\n"
-    "A finished run as one folder or file that predicts by itself.",
+    "A finished run as one folder that predicts by itself.",
     "`coldframe bundle VERB --help` says more; `coldframe predict --bundle` "
     "and `coldframe evaluate --bundle` use one."};
 

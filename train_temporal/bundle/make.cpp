@@ -18,7 +18,6 @@
 #include "extract/plan/recipe.h"
 #include "train_temporal/bundle/bundle.h"
 #include "train_temporal/bundle/files/copy.h"
-#include "train_temporal/bundle/files/tar.h"
 #include "train_temporal/bundle/model_card.h"
 #include "train_temporal/bundle/monai_metadata.h"
 #include "train_temporal/bundle/packed_backbone.h"
@@ -40,23 +39,13 @@ constexpr const char* kKeptFiles[] = {"unlike_training.safetensors"};
 
 constexpr std::uint64_t kLongestText = 1 << 20;  // bytes, of a card or of options
 
-// A model's file states the recipe of its features, which that of half weights replaces.
-void copy_model(const fs::path& from, const fs::path& to, const cache::Recipe* other) {
-  if (other == nullptr) return copy_into(from, to);
-  create_folders_durably(to.parent_path());
-  SafetensorsFile model = read_sealed_safetensors(from);
-  model.metadata["recipe"] = cache::to_json(*other).dump();
-  model.metadata["feature_digest"] = other->feature_digest();
-  write_sealed_safetensors(to, model.tensors, model.metadata);
-}
-
-void copy_models(const MakeOptions& options, const fs::path& to, const cache::Recipe* other) {
-  auto groups = temporal::control_files(options.run);
-  groups[""] = temporal::model_files(options.run);
+void copy_models(const fs::path& run, const fs::path& to) {
+  auto groups = temporal::control_files(run);
+  groups[""] = temporal::model_files(run);
   for (const auto& [control, files] : groups)
     for (const fs::path& file : files) {
-      const fs::path place = to / file.lexically_relative(options.run);
-      copy_model(file, place, other);
+      const fs::path place = to / file.lexically_relative(run);
+      copy_into(file, place);
       const fs::path tuned = temporal::backbone_folder(file);
       if (fs::is_directory(tuned))
         for (const auto& entry : fs::directory_iterator(tuned))
@@ -130,8 +119,8 @@ Json facts_of(const MakeOptions& options, const std::string& license, Ensemble& 
                   {"frames", frames_of(ensemble)},
                   {"exams_per_class", exams_per_class(options.run, ensemble.targets())}}},
                 {"backbone", backbone.facts},
-                {"recipe", cache::to_json(backbone.recipe)},
-                {"feature_digest", backbone.recipe.feature_digest()}};
+                {"recipe", cache::to_json(ensemble.card().recipe)},
+                {"feature_digest", ensemble.card().recipe.feature_digest()}};
   if (const auto& covariates = ensemble.card().covariates; !covariates.empty())
     facts.update({{"covariates", covariates.names()}, {"covariate_inputs", covariates.places()}});
   const temporal::Arrangement& arrangement = ensemble.card().arrangement;
@@ -193,9 +182,9 @@ void fill(const MakeOptions& options, const fs::path& folder) {
   const std::string more = read_card(options);
   const std::string license = license_of(options, more);
   Ensemble ensemble(temporal::model_files(options.run));
-  const PackedBackbone backbone = pack_backbone(
-      ensemble.card(), {options.weights, options.mask, options.half}, folder / "backbone");
-  copy_models(options, folder, options.half ? &backbone.recipe : nullptr);
+  const PackedBackbone backbone =
+      pack_backbone(ensemble.card(), {options.weights, options.mask}, folder / "backbone");
+  copy_models(options.run, folder);
   for (const char* name : kKeptFiles)
     if (fs::exists(options.run / name)) copy_into(options.run / name, folder / name);
   const Json metrics = metrics_of(options.run);
@@ -214,8 +203,7 @@ void fill(const MakeOptions& options, const fs::path& folder) {
 }
 
 void require_bundle(const fs::path& path) {
-  const OpenedFolder replaced(path);
-  const auto others = strangers(replaced.folder, replaced.sums.files, true);
+  const auto others = strangers(path, checksums_in(path).files, true);
   if (others.empty()) return;
   throw ConfigError(concat("--overwrite would remove '", *others.begin(), "' in '", path.string(),
                            "', which is not the bundle's; move it away, or choose another name"));
@@ -246,9 +234,7 @@ void make_bundle(const MakeOptions& options) {
   create_folders_durably(folder);
   fill(options, folder);
   require_recipe(Bundle(folder));
-  const fs::path made = options.tar ? scratch.path() / "bundle.tar" : folder;
-  if (options.tar) write_tar(folder, made);
-  publish(made, out, existing_for(options.overwrite), require_bundle);
+  publish(folder, out, existing_for(options.overwrite), require_bundle);
 }
 
 }  // namespace coldframe::bundle

@@ -11,8 +11,6 @@ struct MakeOptions {
   std::filesystem::path mask, card;  // "": none
   std::string name;                  // of the model, in its card
   std::string license = "unknown";   // as the Hugging Face hub spells it
-  bool half = false;                 // the weights as float16, and with them another recipe
-  bool tar = false;                  // one file
   bool overwrite = false;
 };
 

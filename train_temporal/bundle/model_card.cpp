@@ -174,10 +174,6 @@ std::string results_text(const Json& facts, const Json& metrics) {
       level(targets_of(metrics).front()), " intervals by patient. Predictions are the mean of ",
       plural(facts.at("models").get<std::size_t>(), "model"),
       ", each fitted without the patients of its own test part.\n");
-  if (facts.at("backbone").value("half", false))
-    text +=
-        "\nFigures are those of the weights as they were given. This bundle holds them rounded "
-        "to float16, and its features differ a little.\n";
   for (const Json& target : targets_of(metrics)) {
     text += concat("\n| ", plain(target.at("target")), " | value |\n| --- | --- |\n");
     for (const auto& [key, metric] : target.at("models").at(0).at("metrics").items())

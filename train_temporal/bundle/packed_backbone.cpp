@@ -43,57 +43,30 @@ std::string copy_weights(const vit::WeightFiles& weights, const fs::path& folder
   return kIndex;
 }
 
-std::string write_halved(const vit::WeightFiles& weights, const fs::path& folder) {
-  create_folders_durably(folder);
-  StateDict tensors = vit::load_weights(weights);
-  for (auto& [name, tensor] : tensors) {
-    if (!tensor.is_floating_point()) continue;
-    tensor = tensor.to(torch::kFloat16);
-    if (!tensor.isfinite().all().item<bool>())
-      throw DataError(concat("--half: tensor '", name,
-                             "' holds numbers beyond float16's range of 65504; leave out --half"));
-  }
-  write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
-  return "model.safetensors";
+void pack_vit(const Json& backbone, const fs::path& given, const fs::path& folder,
+              PackedBackbone& packed) {
+  const vit::WeightFiles weights = vit::find_weight_files(given);
+  require_digest(given, vit::digest_of(weights), backbone);
+  packed.facts["file"] = "backbone/" + copy_weights(weights, folder);
 }
 
-void pack_vit(const temporal::ModelMetadata& card, const BackboneFiles& files,
-              const fs::path& folder, PackedBackbone& packed) {
-  const vit::WeightFiles weights = vit::find_weight_files(files.weights);
-  Json& backbone = packed.recipe.features["backbone"];
-  require_digest(files.weights, vit::digest_of(weights), backbone);
-  packed.facts["half"] = files.half;
-  if (!files.half) {
-    packed.facts["file"] = "backbone/" + copy_weights(weights, folder);
-    return;
-  }
-  if (card.tuned)
-    throw ConfigError(
-        "--half: the run has tuned the ViT, whose folds state the SHA-256 of the "
-        "weights that they were given; leave out --half");
-  const std::string file = write_halved(weights, folder);
-  packed.facts["file"] = "backbone/" + file;
-  packed.facts["given_sha256"] = backbone["sha256"];
-  backbone["sha256"] = sha256_file(folder / file);
-}
-
-void pack_module(const BackboneFiles& files, const fs::path& folder, PackedBackbone& packed) {
-  if (files.half)
-    throw ConfigError("--half is for weights of a ViT, not for a compiled module; leave it out");
-  require_digest(files.weights, sha256_file(files.weights), packed.recipe.features["backbone"]);
-  const std::string name = "module" + files.weights.extension().string();
-  copy_into(files.weights, folder / name);
+void pack_module(const Json& backbone, const fs::path& given, const fs::path& folder,
+                 PackedBackbone& packed) {
+  require_digest(given, sha256_file(given), backbone);
+  const std::string name = "module" + given.extension().string();
+  copy_into(given, folder / name);
   packed.facts["file"] = "backbone/" + name;
 }
 
-void pack_mask(const BackboneFiles& files, const fs::path& folder, PackedBackbone& packed) {
-  const bool wanted = packed.recipe.features.at("preprocessing").contains("mask");
-  if (wanted == files.mask.empty())
+void pack_mask(const Json& features, const fs::path& given, const fs::path& folder,
+               PackedBackbone& packed) {
+  const bool wanted = features.at("preprocessing").contains("mask");
+  if (wanted == given.empty())
     throw ConfigError(wanted ? "the run's frames were masked: give the same file with --mask"
                              : "the run's frames were not masked; leave out --mask");
   if (!wanted) return;
-  const std::string name = "mask" + files.mask.extension().string();
-  copy_into(files.mask, folder / name);
+  const std::string name = "mask" + given.extension().string();
+  copy_into(given, folder / name);
   packed.facts["mask"] = "backbone/" + name;
 }
 
@@ -110,7 +83,8 @@ std::string published_name(const Json& architecture) {
 }
 
 // The recipe as options, and the name that spares `extract` a guess.
-std::string options_text(const temporal::ModelMetadata& card, const cache::Recipe& recipe) {
+std::string options_text(const temporal::ModelMetadata& card) {
+  const cache::Recipe& recipe = card.recipe;
   const Json& backbone = recipe.features.at("backbone");
   std::string text = temporal::extract_options(recipe.features);
   if (backbone.contains("architecture"))
@@ -139,19 +113,18 @@ PackedBackbone pack_backbone(const temporal::ModelMetadata& card, const Backbone
     throw ConfigError(
         "the run's streams were extracted by recipes of their own, and a bundle holds one; "
         "predict with --run and a cache of each stream");
-  PackedBackbone packed{card.recipe, Json::object(), {}};
-  const std::string kind = packed.recipe.features.at("backbone").at("kind");
-  packed.facts["kind"] = kind;
+  const Json& features = card.recipe.features;
+  const Json& backbone = features.at("backbone");
+  const std::string kind = backbone.at("kind");
+  PackedBackbone packed{{{"kind", kind}}, options_text(card)};
   if ((kind == "random") != files.weights.empty())
     throw ConfigError(
         kind == "random"
             ? "the run's backbone has random weights; leave out --weights"
             : "--weights is missing: name the weights that the run was extracted with");
-  if (kind == "random" && files.half) throw ConfigError("--half needs --weights");
-  if (kind == "vit") pack_vit(card, files, folder, packed);
-  if (kind != "vit" && kind != "random") pack_module(files, folder, packed);
-  pack_mask(files, folder, packed);
-  packed.options = options_text(card, packed.recipe);
+  if (kind == "vit") pack_vit(backbone, files.weights, folder, packed);
+  if (kind != "vit" && kind != "random") pack_module(backbone, files.weights, folder, packed);
+  pack_mask(features, files.mask, folder, packed);
   return packed;
 }
 

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <string>
 
-#include "cache/format/recipe.h"
 #include "common/files/json.h"
 #include "train_temporal/models/model_file.h"
 
@@ -12,17 +11,15 @@ namespace coldframe::bundle {
 
 struct BackboneFiles {
   std::filesystem::path weights, mask;  // "": none
-  bool half = false;
 };
 
 struct PackedBackbone {
-  cache::Recipe recipe;  // of the bundle; that of the run, unless the weights are halved
-  Json facts;            // kind, and the files' names within the bundle
-  std::string options;   // extract.ini
+  Json facts;           // kind, and the files' names within the bundle
+  std::string options;  // extract.ini
 };
 
 // Copies the files into `folder`. DataError when they are not the recipe's, by their SHA-256;
-// ConfigError when one is missing or one too many, or cannot be halved.
+// ConfigError when one is missing or one too many.
 PackedBackbone pack_backbone(const temporal::ModelMetadata& card, const BackboneFiles& files,
                              const std::filesystem::path& folder);
 

@@ -34,7 +34,7 @@ extract::ExtractOptions extract_options(const Bundle& bundle, std::vector<std::s
   const auto add = [&](const char* option, const std::string& value) {
     words.insert(words.end(), {option, value});
   };
-  in_context(concat("bundle '", bundle.path().string(), "'"), [&] {
+  in_context(concat("bundle '", bundle.folder().string(), "'"), [&] {
     require_recipe_options(read_text_file(bundle.file(kOptionsFile), kLongestOptions));
   });
   add("--config", bundle.file(kOptionsFile));

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tarfile
 import tempfile
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Bundle:
-    """A bundle's folder or tar file."""
+    """A bundle's folder."""
 
     def __init__(self, path: Place) -> None:
         """FileNotFoundError where there is none."""
@@ -51,17 +50,8 @@ class Bundle:
         SHA256SUMS, as `coldframe bundle verify` does. FileNotFoundError: the bundle has none."""
         from coldframe.models import read_models
 
-        folder = "models" if control is None else f"controls/{control}"
-        if self.path.is_dir():
-            files = {file.name: file.read_bytes() for file in (self.path / folder).glob("*.safetensors")}
-        else:
-            with tarfile.open(self.path) as tar:
-                found = {Path(name): tar.extractfile(name) for name in tar.getnames()}
-                kept = {path: file for path, file in found.items() if path.parent == Path("bundle", folder)}
-                files = {
-                    path.name: file.read() for path, file in kept.items() if file and path.suffix == ".safetensors"
-                }
-        return read_models(self.path / folder, files)
+        folder = self.path / ("models" if control is None else f"controls/{control}")
+        return read_models(folder, {file.name: file.read_bytes() for file in folder.glob("*.safetensors")})
 
     def predict(
         self,

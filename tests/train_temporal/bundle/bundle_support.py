@@ -46,10 +46,9 @@ def flip(path, offset):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A study with its bundle as a folder and as a tar file."""
+    """A study with its bundle."""
     made = vit_study(tmp_path_factory.mktemp("study"))
     bundle(made, "model.bundle", "--weights", made.weights, "--license", "apache-2.0")
-    bundle(made, "model.tar", "--weights", made.weights, "--license", "apache-2.0", "--name", "model", "--tar")
     made.bundle = made.folder / "model.bundle"
     return made
 

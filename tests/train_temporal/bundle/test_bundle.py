@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-from bundle_support import bundle, coldframe, extract, made, study  # noqa: F401 (made is a fixture)
+from bundle_support import bundle, coldframe, extract, files_of, made, study  # noqa: F401 (made is a fixture)
 from huggingface_hub import ModelCard
 from PIL import Image
 from training_support import PROGRAM, held_at, quick
@@ -23,21 +23,22 @@ import fitted
 
 
 def test_the_same_run_makes_the_same_bytes(made):
-    bundle(made, "again.tar", "--weights", made.weights, "--license", "apache-2.0", "--name", "model", "--tar")
-    assert (made.folder / "again.tar").read_bytes() == (made.folder / "model.tar").read_bytes()
-    assert coldframe("bundle", "diff", made.bundle, made.folder / "again.tar").stdout == ""
+    bundle(made, "again.bundle", "--weights", made.weights, "--license", "apache-2.0", "--name", "model")
+    first, again = ({path.relative_to(folder): path.read_bytes() for path in files_of(folder)}
+                    for folder in (made.bundle, made.folder / "again.bundle"))
+    assert first == again
+    assert coldframe("bundle", "diff", made.bundle, made.folder / "again.bundle").stdout == ""
 
 
 def test_predictions_are_those_of_extract_and_predict(made, tmp_path):
     coldframe("predict", "--run", made.run, "--cache", made.cache, "--out", tmp_path / "two.csv", "--explain", tmp_path / "two-why.csv")
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    for kind in ["bundle", "tar"]:
-        said = coldframe("predict", "--bundle", made.folder / f"model.{kind}", "--input", made.exams, "--device", "cpu", "--out",
-                         tmp_path / f"{kind}.csv", "--explain", tmp_path / f"{kind}-why.csv", "--json", TMPDIR=str(temporary))
-        assert json.loads(said.stdout)["failures"] == []
-        for end in [".csv", "-why.csv"]:
-            assert (tmp_path / (kind + end)).read_bytes() == (tmp_path / ("two" + end)).read_bytes()
+    said = coldframe("predict", "--bundle", made.bundle, "--input", made.exams, "--device", "cpu", "--out", tmp_path / "one.csv",
+                     "--explain", tmp_path / "one-why.csv", "--json", TMPDIR=str(temporary))
+    assert json.loads(said.stdout)["failures"] == []
+    for end in [".csv", "-why.csv"]:
+        assert (tmp_path / ("one" + end)).read_bytes() == (tmp_path / ("two" + end)).read_bytes()
     assert not list(temporary.iterdir())
 
 
@@ -51,7 +52,7 @@ def test_a_killed_process_s_files_are_swept(made, tmp_path):
         (tmp_path / name / "features.cache").mkdir(parents=True)
         if kind != "recent":
             os.utime(tmp_path / name, (1, 1))
-    coldframe("bundle", "show", made.folder / "model.tar", TMPDIR=str(tmp_path))
+    coldframe("predict", "--bundle", made.bundle, "--input", made.exams, "--out", made.folder / "p.csv", TMPDIR=str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(name for kind, name in names.items() if kind != "killed")
 
 
@@ -126,24 +127,6 @@ def test_what_does_not_belong_to_the_run_is_refused(made, tmp_path):
     assert "--overwrite" in bundle(made, "model.bundle", "--weights", made.weights, expect=2).stderr
     assert "need --bundle" in coldframe("predict", "--run", made.run, "--input", made.exams, "--out", "p.csv", expect=2).stderr
     assert not [path for path in made.folder.iterdir() if "scratch" in path.name]
-
-
-def test_half_weights_are_another_recipe_and_say_so(made, tmp_path):
-    half = made.folder / "half.bundle"
-    bundle(made, half.name, "--weights", made.weights, "--half")
-    facts = json.loads((half / "bundle.json").read_text())
-    given = json.loads((made.bundle / "bundle.json").read_text())
-    assert facts["backbone"]["given_sha256"] == given["recipe"]["features"]["backbone"]["sha256"]
-    assert facts["feature_digest"] != given["feature_digest"]
-    assert "rounded to float16" in (half / "README.md").read_text().replace("\n", " ")
-    stored, rounded = (safetensors.torch.load_file(path / "backbone/model.safetensors") for path in [made.bundle, half])
-    assert all(torch.equal(rounded[name], tensor.half()) for name, tensor in stored.items())
-    coldframe("predict", "--bundle", half, "--input", made.exams, "--out", tmp_path / "half.csv")
-    coldframe("predict", "--bundle", made.bundle, "--input", made.exams, "--out", tmp_path / "whole.csv")
-    columns = [np.loadtxt(tmp_path / name, delimiter=",", skiprows=1, usecols=(2, 3)) for name in ["half.csv", "whole.csv"]]
-    assert 0 < np.abs(columns[0] - columns[1]).max() < 0.02
-    # Its models are of its own recipe alone.
-    assert "recipe" in coldframe("predict", "--bundle", half, "--cache", made.cache, "--out", tmp_path / "x.csv", expect=3).stderr
 
 
 def test_the_options_reproduce_the_recipe_by_hand(made, tmp_path):

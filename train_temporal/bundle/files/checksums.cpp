@@ -38,6 +38,15 @@ fs::path place_elsewhere(const fs::path& folder, const std::string& name, std::e
   return inside ? fs::path() : real;
 }
 
+// True for the relative name of a file that lies in a bundle wherever that is: no root, no "." or
+// "..", no dot at its beginning, no control character.
+bool stays_inside(const std::string& name) {
+  const fs::path path(name);
+  return path.has_filename() && path.is_relative() && path.lexically_normal().native() == name &&
+         !name.starts_with('.') && name.find('\\') == std::string::npos &&
+         std::ranges::none_of(name, [](unsigned char c) { return c < ' '; });
+}
+
 BundleFile parse_line(const std::string& line) {
   if (line.size() > kDigits + 2 && line.compare(kDigits, 2, "  ") == 0 &&
       stays_inside(line.substr(kDigits + 2)))
@@ -47,13 +56,6 @@ BundleFile parse_line(const std::string& line) {
 }
 
 }  // namespace
-
-bool stays_inside(const std::string& name) {
-  const fs::path path(name);
-  return path.has_filename() && path.is_relative() && path.lexically_normal().native() == name &&
-         !name.starts_with('.') && name.find('\\') == std::string::npos &&
-         std::ranges::none_of(name, [](unsigned char c) { return c < ' '; });
-}
 
 std::string checksums_of(const fs::path& folder) {
   std::string lines;

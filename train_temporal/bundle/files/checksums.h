@@ -23,10 +23,6 @@ struct Checksums {
   std::string digest;             // SHA-256 of their lines: the bundle's own
 };
 
-// True for the relative name of a file that lies in a bundle wherever that is: no root, no "." or
-// "..", no dot at its beginning, no control character.
-bool stays_inside(const std::string& name);
-
 // Of all files below `folder`.
 std::string checksums_of(const std::filesystem::path& folder);
 // DataError for anything but what checksums_of() writes, and for names that lead out of a bundle.

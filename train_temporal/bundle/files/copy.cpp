@@ -1,9 +1,12 @@
 #include "train_temporal/bundle/files/copy.h"
 
 #include <algorithm>
+#include <cstdint>
+
+#include "common/files/file.h"
+#include "common/files/publish/atomic_file.h"
 
 namespace coldframe::bundle {
-
 namespace {
 
 constexpr std::uint64_t kPiece = 1 << 20;  // bytes
@@ -14,16 +17,9 @@ void copy_into(const std::filesystem::path& from, const std::filesystem::path& t
   const InputFile file(from);
   create_folders_durably(to.parent_path());
   AtomicFile copy(to);
-  append(copy, file, 0, file.size());
+  for (std::uint64_t at = 0; at < file.size(); at += kPiece)
+    copy.append(file.read(at, std::min(kPiece, file.size() - at)));
   copy.finish();
-}
-
-void append(AtomicFile& to, const InputFile& from, std::uint64_t at, std::uint64_t bytes) {
-  for (std::uint64_t done = 0; done < bytes;) {
-    const std::uint64_t piece = std::min(kPiece, bytes - done);
-    to.append(from.read(at + done, piece));
-    done += piece;
-  }
 }
 
 }  // namespace coldframe::bundle
