@@ -44,13 +44,14 @@ def contributions(model, batch, target, of_class):
 
 
 def to_tensorboard(run, folder):
-    """The losses of every epoch, a run of TensorBoard for each fit; needs tensorboard."""
+    """Losses and validation figure of every epoch, a run of TensorBoard for each fit; needs tensorboard."""
     from torch.utils.tensorboard import SummaryWriter
 
     for fit, epochs in run.epochs.groupby(["model", "repeat", "fold", "seed"]):
         with SummaryWriter(str(pathlib.Path(folder, "-".join(map(str, fit))))) as writer:
             for epoch in epochs.to_dict("records"):
                 writer.add_scalars("loss", {part: epoch[f"{part}_loss"] for part in ("train", "validation")}, epoch["epoch"])
+                writer.add_scalar("validation_figure", epoch["validation_figure"], epoch["epoch"])
 
 
 def main(run, cache, out):

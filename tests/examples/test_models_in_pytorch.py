@@ -87,9 +87,11 @@ def test_contributions_add_up_to_the_probability(study):
     assert (table[inputs[2] == 2, 2] == 0).all() and np.abs(table).max() > 1e-3
 
 
-def test_tensorboard_has_the_losses(study):
+def test_tensorboard_has_the_epochs(study):
     folder, _, run = study
     events = EventAccumulator(str(next((folder / "out" / "tensorboard").glob("mean-0-1-0/loss_validation")))).Reload()
     epochs = run.epochs.query("fold == 1")
     assert [(event.step, event.value) for event in events.Scalars("loss")] == [
         (step, pytest.approx(loss, rel=1e-6)) for step, loss in zip(epochs.epoch, epochs.validation_loss)]
+    events = EventAccumulator(str(folder / "out" / "tensorboard" / "mean-0-1-0")).Reload()
+    assert [event.value for event in events.Scalars("validation_figure")] == pytest.approx(list(epochs.validation_figure), rel=1e-6)

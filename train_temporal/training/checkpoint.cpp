@@ -12,7 +12,8 @@ constexpr const char *kWeightPrefix = "model.", *kTunedPrefix = "vit.";
 Json history_json(const std::vector<EpochLosses>& history) {
   Json rows = Json::array();
   for (const EpochLosses& row : history) {
-    rows.push_back(Json::array({row.train, row.validation, row.learning_rate, row.figure}));
+    rows.push_back(Json::array({row.train, row.validation, row.learning_rate, row.figure,
+                                row.measured ? Json(*row.measured) : Json()}));
   }
   return rows;
 }
@@ -22,6 +23,7 @@ std::vector<EpochLosses> history_from_json(const Json& rows) {
   for (const Json& row : rows) {
     history.push_back({row.at(0).get<double>(), row.at(1).get<double>(), row.at(2).get<double>(),
                        row.at(3).get<double>()});
+    if (!row.at(4).is_null()) history.back().measured = row.at(4).get<double>();
   }
   return history;
 }

@@ -310,9 +310,9 @@ void Trainer::run_epoch() {
   const std::chrono::duration<double> training = Clock::now() - begun;
   const auto logits = predict(task_.split.validation);
   losses.validation = objective_.of(logits, task_.split.validation).mean();
-  if (task_.options.stopping_metric == StoppingMetric::kMetric) {
-    losses.figure = validation_figure(task_.targets, task_.split, logits).value_or(0);
-  }
+  losses.measured = validation_figure(task_.targets, task_.split, logits);
+  if (task_.options.stopping_metric == StoppingMetric::kMetric)
+    losses.figure = losses.measured.value_or(0);
   const std::chrono::duration<double> whole = Clock::now() - begun;
   last_epoch_ = {training.count(), whole.count(), steps_per_epoch()};
   diverged_ = !std::isfinite(losses.train) || !std::isfinite(losses.validation);

@@ -63,6 +63,7 @@ struct MicroBatches {
 struct EpochLosses {
   double train = 0, validation = 0, learning_rate = 0;
   double figure = 0;  // what early stopping watches beside the loss, see StoppingMetric
+  std::optional<double> measured = {};  // validation_figure(), watched or not
 };
 
 // The factor that keeps float16 gradients from underflow: halved when a gradient is no finite

@@ -80,7 +80,7 @@ class Run:
 
     @cached_property
     def epochs(self) -> pd.DataFrame:
-        """The losses of every epoch of every fit: model, repeat, fold, seed, epoch, train_loss, validation_loss, …"""
+        """Every epoch of every fit: model, repeat, fold, seed, epoch, train_loss, validation_loss, validation_figure, …"""
         return read_csv(self.path / "metrics.csv")
 
     @cached_property

@@ -58,10 +58,24 @@ TEST(StoppingMetric, KeepsTheEpochOfTheHighestMetricWhereThatIsWatched) {
   const FitRecord result = testing::run_to_end(task);
   const EpochLosses& kept = result.history[result.best_epoch];
   EXPECT_EQ(kept.figure, validation_figure(labels, split, result.validation_logits));
+  EXPECT_EQ(kept.measured, kept.figure);
   for (const EpochLosses& epoch : result.history) {
     EXPECT_TRUE(epoch.figure < kept.figure ||
                 (epoch.figure == kept.figure && epoch.validation >= kept.validation));
   }
+}
+
+TEST(StoppingMetric, IsMeasuredWhereTheLossIsWatched) {
+  Targets labels;
+  const Dataset dataset = testing::ramp_dataset(labels, 60, 6, 6);
+  const Split split = testing::thirds(60);
+  FitOptions options = watching_the_metric(6);
+  options.stopping_metric = StoppingMetric::kLoss;
+  const FitTask task{dataset, labels, split, testing::small_config(dataset), options, 4};
+  const FitRecord result = testing::run_to_end(task);
+  const EpochLosses& kept = result.history[result.best_epoch];
+  EXPECT_EQ(kept.measured, validation_figure(labels, split, result.validation_logits));
+  EXPECT_EQ(kept.figure, 0);
 }
 
 // AUROC is undefined there; the loss decides.
@@ -74,6 +88,7 @@ TEST(StoppingMetric, WatchesTheLossWhereTheValidationPartHasOneClass) {
   const FitRecord result = testing::run_to_end(task);
   for (const EpochLosses& epoch : result.history) {
     EXPECT_EQ(epoch.figure, 0);
+    EXPECT_FALSE(epoch.measured.has_value());
     EXPECT_GE(epoch.validation, result.history[result.best_epoch].validation);
   }
 }

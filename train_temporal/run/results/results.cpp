@@ -249,15 +249,15 @@ std::string main_model_of(const Json& summary) {
 
 std::string epochs_csv(const std::vector<FinishedFit>& fits) {
   std::string csv = csv_row({"model", "repeat", "fold", "seed", "epoch", "train_loss",
-                             "validation_loss", "learning_rate", "best"});
+                             "validation_loss", "validation_figure", "learning_rate", "best"});
   for (const FinishedFit& fit : fits) {
     const FitName& name = fit.name;
     for (std::size_t epoch = 0; epoch < fit.record.history.size(); ++epoch) {
       const EpochLosses& losses = fit.record.history[epoch];
       csv += csv_row({name.model, std::to_string(name.repeat), std::to_string(name.fold),
                       std::to_string(name.seed), std::to_string(epoch), exact(losses.train),
-                      exact(losses.validation), exact(losses.learning_rate),
-                      epoch == fit.record.best_epoch ? "1" : "0"});
+                      exact(losses.validation), losses.measured ? exact(*losses.measured) : "",
+                      exact(losses.learning_rate), epoch == fit.record.best_epoch ? "1" : "0"});
     }
   }
   return csv;

@@ -242,8 +242,11 @@ class SummaryFit {
     result.test_logits = predict(task_.split.test);
     auto of_train = predict(task_.split.train);
     const LossSum validation = objective_.of(result.validation_logits, task_.split.validation);
+    const auto measured = validation_figure(task_.targets, task_.split, result.validation_logits);
+    // What early stopping would watch, by which a fold chooses between models.
+    const bool watched = task_.options.stopping_metric == StoppingMetric::kMetric;
     result.history.push_back({objective_.of(of_train, task_.split.train).mean(), validation.mean(),
-                              0, figure_of(result.validation_logits)});
+                              0, watched ? measured.value_or(0) : 0, measured});
     if (objective_.couples()) result.train_logits = std::move(of_train);
     if (belief_ > 0) result.lead = lead(validation);
     return result;
@@ -261,12 +264,6 @@ class SummaryFit {
     const auto targets =
         static_cast<double>(std::max<std::size_t>(validation.labeled_targets(), 1));
     return sum / (targets * targets);
-  }
-
-  // What early stopping would watch, by which a fold chooses between models.
-  double figure_of(const std::vector<double>& logits) const {
-    if (task_.options.stopping_metric == StoppingMetric::kLoss) return 0;
-    return validation_figure(task_.targets, task_.split, logits).value_or(0);
   }
 
   // Exams without a label for a target took no part in its fit.
