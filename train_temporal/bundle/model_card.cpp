@@ -79,30 +79,10 @@ std::string code(const Json& name) {
   return code(name.get<std::string>());
 }
 
-std::string model_index(const Json& facts, const Json& metrics) {
-  std::string text = concat("\n- name: ", quoted(facts.at("name")), "\n  results:\n");
-  for (const Json& target : targets_of(metrics)) {
-    text += concat("  - task:\n      type: ", quoted(target.at("task")),
-                   "\n      name: ", quoted(target.at("target")),
-                   "\n    dataset:\n      type: held-out-patients\n",
-                   "      name: ", quoted(concat(target.at("patients").get<int>(), " patients")),
-                   "\n    metrics:\n");
-    for (const auto& [key, metric] : target.at("models").at(0).at("metrics").items()) {
-      const Json& estimate = primary(metric);
-      if (!estimate.at("value").is_number()) continue;
-      text += concat("    - type: ", key, "\n      value: ", number(estimate["value"]),
-                     "\n      name: ", quoted(concat(title(key), ", ", level(target), " interval")),
-                     "\n      config: ", quoted(interval(estimate)), "\n");
-    }
-  }
-  return text;
-}
-
-Parts front_matter(const Json& facts, const Json& metrics) {
+Parts front_matter(const Json& facts) {
   return {{"license", concat(" ", quoted(facts.at("license")), "\n")},
           {"library_name", " coldframe\n"},
-          {"tags", "\n- medical-imaging\n- vision-transformer\n- temporal-model\n- monai\n"},
-          {"model-index", model_index(facts, metrics)}};
+          {"tags", "\n- medical-imaging\n- vision-transformer\n- temporal-model\n- monai\n"}};
 }
 
 std::string classes_text(const Json& target) {
@@ -281,7 +261,7 @@ Json targets_of(const Json& metrics) {
 }
 
 std::string model_card(const Json& facts, const Json& metrics, const std::string& more) {
-  Parts keys = front_matter(facts, metrics);
+  Parts keys = front_matter(facts);
   Parts sections = {{"Intended use", intended_use(facts)},
                     {"Data", data_text(facts, metrics)},
                     {"Results", results_text(facts, metrics)},
