@@ -65,14 +65,17 @@ class Bundle:
 
         `exams` is what `extract --input` takes (a folder, a file, a CSV manifest); several paths, each an exam that is
         named by its file; or paths by the names of their exams. `out` keeps the table as a CSV file. Options are those of
-        `coldframe predict`. What could not be read has no row, and is told on sys.stderr. UsageError, JobError or Stopped
-        with the program's message; ValueError for paths of one name.
+        `coldframe predict`. What could not be read has no row; `attrs["failures"]` of the table lists the `exam`, `source` and
+        `reason` of each. UsageError, JobError or Stopped with the program's message; ValueError for paths of one name.
         """
         with tempfile.TemporaryDirectory(prefix="coldframe-") as folder:
             source = exams if isinstance(exams, (str, os.PathLike)) else _manifest(exams, Path(folder, "exams.csv"))
             table = Path(out) if out is not None else Path(folder, "predictions.csv")
-            run("predict", options={"bundle": self.path, "input": source, "out": table, **options}, progress=progress)
-            return read_csv(table)
+            known = {"bundle": self.path, "input": source, "out": table, "json": True}
+            done = run("predict", options={**options, **known}, progress=progress)
+            predictions = read_csv(table)
+            predictions.attrs["failures"] = json.loads(done.output)["failures"]
+            return predictions
 
 
 def _manifest(exams: Iterable[Place] | Mapping[str, Place | Iterable[Place]], file: Path) -> Path:
