@@ -199,7 +199,6 @@ STAGES = [
     Stage("tuned resume", 3, 60, training.tuned_resume),
     Stage("plan", 3, 30, training.plan),
     Stage("bundle", 3, 40, training.bundle),
-    Stage("online", 3, 40, training.online),
     Stage("sanitizer: training", 3, 120, training.sanitized(steps("--model", "gru"))),
     Stage("sanitizer: tuning", 3, 120, training.sanitized(steps(*training.TUNE, cache=last_block))),
     Stage("start", 4, 30, start),

@@ -1,7 +1,6 @@
 """The stages of tests/gpu/run that train and predict: what the device gives beside the CPU, or beside another way."""
 import json
 import os
-import re
 import shutil
 import signal
 
@@ -216,27 +215,6 @@ def bundle(context):
     tables = [context.work / f"predicted-{device.split(':')[0]}.csv" for device in (context.device, "cpu")]
     names = [name for name in comparing.table(tables[0])[0] if name.startswith("p_")]
     return {"differ by": comparing.same_tables(*tables, BESIDE_CPU, names)}
-
-
-def online(context):
-    """Frame by frame on the device: the probabilities of the CPU."""
-    from PIL import Image
-
-    made = small_bundle(context)
-    clip = context.work / "clip.gif"
-    pictures = [Image.open(made_exams(context).parent / f"0-{frame}.png") for frame in range(12)]
-    pictures[0].save(clip, save_all=True, append_images=pictures[1:], duration=100)
-    found = []
-    for device in (context.device, "cpu"):
-        text = context.coldframe("predict", "--bundle", made, "--online", "--input", clip, "--device", device, "--precision",
-                                 "fp32")
-        found.append([float(value) for value in re.findall(r"0\.\d{6,}", text)])
-    if len(found[0]) < 12 or len(found[0]) != len(found[1]):
-        raise RuntimeError(f"{len(found[0])} and {len(found[1])} probabilities of 12 frames")
-    worst = max(abs(a - b) for a, b in zip(*found))
-    if worst > BESIDE_CPU:
-        raise RuntimeError(f"the device and the CPU differ by {worst}, expected {BESIDE_CPU} at most")
-    return {"differ by": worst}
 
 
 def sanitized(command):

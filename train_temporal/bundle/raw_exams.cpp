@@ -58,11 +58,11 @@ extract::ExtractOptions extract_options(const Bundle& bundle, std::vector<std::s
 RawExams::RawExams(const Bundle& bundle, const std::vector<std::string>& words)
     : options_(extract_options(bundle, words)), devices_(devices_for(options_)) {}
 
-const std::filesystem::path& RawExams::extract(const std::filesystem::path& input) {
-  const frames::ExamList exams = extract::list_exams_salted(input, extract::list_options(options_));
+const std::filesystem::path& RawExams::extract() {
+  const frames::ExamList exams =
+      extract::list_exams_salted(options_.input, extract::list_options(options_));
   for (const auto& warning : frames::shown_warnings(exams)) log_warning(warning);
-  if (!loaded_) extract::load_backbones(devices_, options_, exams, nullptr, nullptr);
-  loaded_ = true;
+  extract::load_backbones(devices_, options_, exams, nullptr, nullptr);
   const vit::Backbone& backbone = devices_.backbone();
   const extract::Plan plan =
       extract::plan_extraction(exams, {options_.selection, options_.reader}, nullptr);

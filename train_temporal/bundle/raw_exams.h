@@ -25,18 +25,15 @@ class RawExams {
   // on.
   RawExams(const Bundle& bundle, const std::vector<std::string>& words);
 
-  // The pipeline of `extract` on the input of the words, or on another one, into a temporary cache
-  // that lives until the next call. An exam or a frame that cannot be read is among the cache's
-  // failures. Interrupted.
-  const std::filesystem::path& extract() { return extract(options_.input); }
-  const std::filesystem::path& extract(const std::filesystem::path& input);
+  // The pipeline of `extract` on the input of the words, into a temporary cache that lives as long
+  // as this. An exam or a frame that cannot be read is among the cache's failures. Interrupted.
+  const std::filesystem::path& extract();
 
  private:
   std::unique_ptr<ScratchFolder> scratch_;
   std::filesystem::path cache_;
   extract::ExtractOptions options_;
   extract::ComputeDevices devices_;
-  bool loaded_ = false;  // the backbone on each device
 };
 
 }  // namespace coldframe::bundle

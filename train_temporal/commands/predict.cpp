@@ -14,10 +14,8 @@
 #include "common/files/publish/outputs.h"
 #include "common/files/publish/scratch_folder.h"
 #include "common/text/text.h"
-#include "train_temporal/bundle/online.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/commands/predictor.h"
-#include "train_temporal/commands/watch.h"
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/explain/maps.h"
 #include "train_temporal/run/apply/known_exams.h"
@@ -221,11 +219,6 @@ Outcome predict(Predictor& applied, const SequenceReader& cache, const ApplyOpti
 int run_predict(const std::vector<std::string>& arguments) {
   ApplyOptions options;
   if (!parse_predict_options(arguments, options)) return 0;
-  if (options.online) {
-    bundle::predict_online(options.bundle, options.input, extraction_words(options));
-    return static_cast<int>(ExitCode::kDone);
-  }
-  if (!options.watch.empty()) return watch_folder(options);
   Predictor applied(options);
   check_explain(options, applied);
   SequenceReader cache(named_caches(applied.features().string()));

@@ -9,16 +9,16 @@
 
 namespace coldframe::temporal {
 
+namespace {
+
+// The words of `extract` that the options stand for.
 std::vector<std::string> extraction_words(const ApplyOptions& options) {
   std::vector<std::string> words = options.extraction;
-  const auto& input = options.input.empty() ? options.watch : options.input;
-  words.insert(words.end(), {"--input", input, "--device", options.device});
+  words.insert(words.end(), {"--input", options.input, "--device", options.device});
   if (options.threads > 0) words.insert(words.end(), {"--threads", concat(options.threads)});
   if (!options.maps.empty()) words.insert(words.end(), {"--cut", "0"});
   return words;
 }
-
-namespace {
 
 std::optional<bundle::Bundle> bundle_of(const ApplyOptions& options) {
   if (options.bundle.empty()) return std::nullopt;
@@ -27,7 +27,7 @@ std::optional<bundle::Bundle> bundle_of(const ApplyOptions& options) {
 
 std::optional<bundle::RawExams> raw_exams_of(const std::optional<bundle::Bundle>& bundle,
                                              const ApplyOptions& options) {
-  if (options.input.empty() && options.watch.empty()) return std::nullopt;
+  if (options.input.empty()) return std::nullopt;
   return bundle::RawExams(*bundle, extraction_words(options));
 }
 
@@ -57,7 +57,6 @@ const torch::Device& Predictor::device_for(const SequenceReader& cache,
                                            const std::vector<std::size_t>& exams) {
   if (tries_devices_ && !ensemble_.card().tuned)
     device_ = quickest_for(ensemble_, cache, exams, device_);
-  tries_devices_ = false;
   return device_;
 }
 
@@ -71,10 +70,6 @@ std::filesystem::path Predictor::weights(const std::filesystem::path& given) con
 const std::filesystem::path& Predictor::features() {
   if (raw_) cache_ = raw_->extract();
   return cache_;
-}
-
-const std::filesystem::path& Predictor::features_of(const std::filesystem::path& input) {
-  return raw_->extract(input);
 }
 
 std::vector<std::string> Predictor::warnings_of(const SequenceReader& cache,

@@ -20,16 +20,14 @@ class Predictor {
   // reads the models.
   explicit Predictor(const ApplyOptions& options);
 
-  // That computes these exams; --device auto decides it for the first ones.
+  // That computes these exams.
   const torch::Device& device_for(const SequenceReader& cache,
                                   const std::vector<std::size_t>& exams);
   Ensemble& ensemble() { return ensemble_; }
   const std::filesystem::path& folder() const { return folder_; }  // with models/ and controls/
   // The cache to read, made of exams as they come where there is none.
   const std::filesystem::path& features();
-  const std::filesystem::path& features_of(const std::filesystem::path& input);  // of raw exams
   const std::filesystem::path& cache() const { return cache_; }
-  const bundle::Bundle& bundle() const { return *bundle_; }
   // The weights of the frozen ViT: the bundle's, or else those given.
   std::filesystem::path weights(const std::filesystem::path& given) const;
   bool raw() const { return raw_.has_value(); }
@@ -46,15 +44,12 @@ class Predictor {
   std::optional<bundle::Bundle> bundle_;
   std::filesystem::path folder_;
   bool other_patients_, without_times_;
-  bool tries_devices_;  // once: --device auto has found a GPU, and models alone are to compute
+  bool tries_devices_;  // --device auto has found a GPU, and models alone are to compute
   std::optional<bundle::RawExams> raw_;
   torch::Device device_;
   Ensemble ensemble_;
   std::filesystem::path cache_;
 };
-
-// The words of `extract` that the options stand for.
-std::vector<std::string> extraction_words(const ApplyOptions& options);
 
 // Exams, and frames, that could not be read, and why.
 Json failures_json(const SequenceReader& cache);

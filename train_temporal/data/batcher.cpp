@@ -58,8 +58,8 @@ torch::Tensor rows_of(const torch::Tensor& table, const std::vector<std::int64_t
   return table.index_select(0, torch::tensor(rows, torch::kInt64));
 }
 
-}  // namespace
-
+// What a model is told of the time of a frame, of the sequence's first one and of the one before
+// it, and of the exam's start after the zero; seconds, NaN where unknown and before the first.
 std::array<float, kTimeColumns> time_row(double time, double first, double before,
                                          double elapsed_start) {
   std::array<float, kTimeColumns> row{};
@@ -77,6 +77,8 @@ std::array<float, kTimeColumns> time_row(double time, double first, double befor
   row[kIntervalKnown] = 1;
   return row;
 }
+
+}  // namespace
 
 void pack(const Dataset& dataset, std::vector<BatchItem> items, PackedBatch& batch,
           std::size_t rows) {

@@ -26,11 +26,6 @@ enum TimeColumn : std::int64_t {
   kTimeColumns,
 };
 
-// What a model is told of the time of a frame, of the sequence's first one and of the one before
-// it, and of the exam's start after the zero; seconds, NaN where unknown and before the first.
-std::array<float, kTimeColumns> time_row(double time, double first, double before,
-                                         double elapsed_start);
-
 // An exam that mixup adds to another one: `share` of the sum is the other one's.
 struct Partner {
   std::size_t exam = 0;

@@ -45,9 +45,6 @@ struct Architecture {
   bool by_steps = true;      // is trained; else fitted exactly, with nothing to search or to tune
   std::int64_t layers = 1;   // unless --layers says otherwise
   std::int64_t most_layers = 64;
-  // Names what needs the whole sequence, "it reads frames in both directions"; null: it can go
-  // frame by frame, each output known from the frames so far.
-  const char* needs_whole_sequence = nullptr;
   KeptValues kept = {}, kept_decaying = {};  // the latter with --time-encoding decay
 };
 

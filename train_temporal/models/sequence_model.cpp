@@ -1,7 +1,5 @@
 #include "train_temporal/models/sequence_model.h"
 
-#include <stdexcept>
-
 #include "train_temporal/models/inputs/covariate_inputs.h"
 
 namespace coldframe::temporal {
@@ -63,10 +61,6 @@ torch::Tensor SequenceModel::outputs(torch::Tensor features, const PackedBatch& 
   const torch::Tensor outputs = forward(features, batch, dropout);
   const bool per_frame = outputs.size(0) > batch.size();  // of one frame each both are the same
   return outputs + covariate_head(covariates_of(covariates, batch, per_frame, device));
-}
-
-torch::Tensor SequenceModel::step(const torch::Tensor&, const torch::Tensor&, FrameState&) {
-  throw std::logic_error("this model does not go frame by frame");
 }
 
 std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64_t seed) {

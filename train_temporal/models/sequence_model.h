@@ -16,19 +16,12 @@
 
 namespace coldframe::temporal {
 
-struct FrameState;
-
 class SequenceModel : public torch::nn::Module {
  public:
   // features: [N, D] float32, packed as the batch says. Returns outputs [B, C] in the batch's
   // order, or [N, C] for each frame where the configuration says so.
   virtual torch::Tensor forward(const torch::Tensor& features, const PackedBatch& batch,
                                 const Dropout& dropout) = 0;
-  // One more frame of a sequence, features [1, D] and time [1, kTimeColumns]: the outputs [1, C] of
-  // the frames so far. `state` is carried, new before the first frame. No dropout. Of models that
-  // needs_whole_sequence() (online_model.h) has no objection to.
-  virtual torch::Tensor step(const torch::Tensor& features, const torch::Tensor& time,
-                             FrameState& state);
   virtual void set_statistics(const InputStatistics& statistics) = 0;
   virtual bool uses_features() const { return true; }
   // The parameters that make_model() draws, by name, each uniformly within ± a bound.

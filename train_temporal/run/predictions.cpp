@@ -110,7 +110,8 @@ std::vector<std::string> header_of(const PredictionTable& table) {
   if (table.held_out) header = {"repeat", "fold"};
   header.insert(header.end(), {"exam", "patient"});
   if (table.per_frame()) header.push_back("frame");
-  add_header(header, table.targets, table.held_out);
+  for_columns(table.targets, table.held_out,
+              [&](const std::string& name, std::size_t, Kind) { header.push_back(name); });
   for (const PredictionTable::Column& column : table.more) header.push_back(column.name);
   return header;
 }
@@ -126,7 +127,9 @@ std::vector<std::string> fields_of(const PredictionTable& table, std::size_t row
     if (table.held_out)
       for (std::string& field : target.kind().label_fields(target, table.of[t].label[row]))
         fields.push_back(std::move(field));
-    add_prediction(fields, target, table.scores(t, row), table.of[t].decision[row]);
+    for (const double score : table.scores(t, row)) fields.push_back(exact(score));
+    if (target.has_classes())
+      fields.push_back(target.classes[static_cast<std::size_t>(table.of[t].decision[row])]);
   }
   for (const PredictionTable::Column& column : table.more)
     fields.push_back(column.values.empty() ? "" : exact(column.values[row]));
@@ -227,17 +230,6 @@ std::vector<FoldScores> labelled_folds(const PredictionTable& table, std::size_t
                                                        : averaged(fold, target, threshold, unit));
   }
   return result;
-}
-
-void add_header(std::vector<std::string>& header, std::span<const Target> targets, bool labels) {
-  for_columns(targets, labels,
-              [&](const std::string& name, std::size_t, Kind) { header.push_back(name); });
-}
-
-void add_prediction(std::vector<std::string>& fields, const Target& target,
-                    std::span<const double> scores, int decision) {
-  for (double score : scores) fields.push_back(exact(score));
-  if (target.has_classes()) fields.push_back(target.classes[static_cast<std::size_t>(decision)]);
 }
 
 std::string to_csv(const PredictionTable& table) {

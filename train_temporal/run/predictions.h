@@ -84,11 +84,6 @@ PredictionTable rows_at(const PredictionTable& table, std::span<const std::size_
 std::vector<FoldScores> labelled_folds(const PredictionTable& table, std::size_t target,
                                        const std::vector<std::size_t>& unit = {});
 
-// The columns of all targets, and what one row has in those of a target behind its label.
-void add_header(std::vector<std::string>& header, std::span<const Target> targets, bool labels);
-void add_prediction(std::vector<std::string>& fields, const Target& target,
-                    std::span<const double> scores, int decision);
-
 std::string to_csv(const PredictionTable& table);
 // Exams are numbered in the order of their ids. DataError.
 PredictionTable read_predictions(const std::filesystem::path& csv, std::vector<Target> targets);

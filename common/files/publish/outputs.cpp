@@ -141,13 +141,4 @@ void check_outputs(const std::vector<NamedOutput>& outputs, const std::vector<Na
   }
 }
 
-void require_empty(const NamedOutput& folder, const std::string& what) {
-  for (const fs::path& entry : entries_of(folder.path)) {
-    const std::string name = entry.filename().string();
-    if (!name.starts_with('.'))
-      throw ConfigError(concat(shown(folder), " holds other things than ", what, ", '", name,
-                               "' for one; name a new folder"));
-  }
-}
-
 }  // namespace coldframe

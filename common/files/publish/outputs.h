@@ -43,8 +43,4 @@ inline Existing existing_for(bool overwrite) {
 void check_outputs(const std::vector<NamedOutput>& outputs, const std::vector<NamedInput>& inputs,
                    Overwrite overwrite);
 
-// ConfigError when the folder holds anything but names that begin with a dot; `what`: that it would
-// hold.
-void require_empty(const NamedOutput& folder, const std::string& what);
-
 }  // namespace coldframe

@@ -37,7 +37,7 @@ CodecPointer open_codec(const ClipInput& input) {
   if (!codec) throw std::bad_alloc();
   int status = avcodec_parameters_to_context(codec.get(), &parameters);
   codec->codec_whitelist = av_strdup(kClipCodecs);
-  codec->max_pixels = pixel_limit(input.file_size());
+  codec->max_pixels = pixel_limit(input.file().size());
   codec->pkt_timebase = input.stream().time_base;
   codec->thread_count = 1;                 // our decoders run side by side
   codec->flags |= AV_CODEC_FLAG_BITEXACT;  // else some interpolations are approximate
@@ -108,8 +108,9 @@ void ClipDecoder::send_packet() {
 
 void ClipDecoder::check_frame() {
   pixels_ += std::int64_t{frame_->width} * frame_->height;
-  if (input_.bounded() && pixels_ > total_limit(input_.file_size())) {
-    throw DataError(concat("it holds more pixels than ", input_.file_size(), " bytes can show"));
+  const std::uint64_t size = input_.file().size();
+  if (pixels_ > total_limit(size)) {
+    throw DataError(concat("it holds more pixels than ", size, " bytes can show"));
   }
   if (frame_->decode_error_flags != 0 || frame_->flags & AV_FRAME_FLAG_CORRUPT)
     throw DataError("its data is damaged");

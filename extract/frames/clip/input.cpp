@@ -1,19 +1,13 @@
 #include "extract/frames/clip/input.h"
 
-#include <poll.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <mutex>
 #include <new>
 #include <span>
 #include <string_view>
 
 #include "common/cli/error.h"
-#include "common/cli/interrupt.h"
 #include "common/text/text.h"
 #include "extract/frames/clip/container.h"
 
@@ -29,22 +23,6 @@ constexpr std::uint64_t kFreeBytes = 64 << 20;
 
 constexpr std::size_t kHeadBytes = 4096;
 
-// Reads the standard input; fewer bytes at its end, or where a stop is asked for. read() alone goes
-// on after a signal (SA_RESTART), and would wait for ever on a silent pipe.
-std::size_t read_standard_input(std::span<char> bytes) {
-  constexpr int kPatienceMs = 100;
-  while (!stop_requested()) {
-    pollfd input = {STDIN_FILENO, POLLIN, 0};
-    const int ready = ::poll(&input, 1, kPatienceMs);
-    if (ready == 0) continue;
-    const ssize_t count = ready < 0 ? -1 : ::read(STDIN_FILENO, bytes.data(), bytes.size());
-    if (count >= 0) return static_cast<std::size_t>(count);
-    if (errno == EINTR || errno == EAGAIN) continue;
-    throw DataError(concat("it cannot be read on: ", std::strerror(errno)));
-  }
-  return 0;
-}
-
 }  // namespace
 
 const char* const kClipCodecs =
@@ -59,7 +37,7 @@ ClipInput::ClipInput(std::shared_ptr<const ByteSource> file) : file_(std::move(f
     av_log_set_level(AV_LOG_QUIET);  // what goes wrong is reported by us, with the file's name
     av_max_alloc(kMaxAllocation);
   });
-  bytes_left_ = kFreeBytes + kMaxPasses * file_size();
+  bytes_left_ = kFreeBytes + kMaxPasses * file_->size();
   open();
   choose_stream();
 }
@@ -94,37 +72,13 @@ std::int64_t ClipInput::seek(void* self, std::int64_t offset, int whence) {
   });
 }
 
-int ClipInput::read_pipe(void* self, std::uint8_t* bytes, int size) {
-  ClipInput& input = *static_cast<ClipInput*>(self);
-  return input.kept_.guard(AVERROR(EIO), [&] {
-    const std::span<char> wanted(reinterpret_cast<char*>(bytes), static_cast<std::size_t>(size));
-    std::size_t count = std::min(wanted.size(), input.head_.size() - input.position_);
-    std::copy_n(input.head_.begin() + static_cast<std::ptrdiff_t>(input.position_), count,
-                wanted.begin());
-    input.position_ += count;
-    if (count == 0) count = read_standard_input(wanted);
-    return count == 0 ? AVERROR_EOF : static_cast<int>(count);
-  });
-}
-
-const AVInputFormat& ClipInput::demuxer_of() {
-  head_.resize(kHeadBytes);
-  if (file_) {
-    head_.resize(file_->read_some(0, std::as_writable_bytes(std::span(head_))));
-  } else {
-    std::size_t read = 0, more = 1;
-    for (; read < head_.size() && more > 0; read += more)
-      more = read_standard_input(std::span(head_).subspan(read));
-    head_.resize(read);
-  }
-  const char* name = clip_demuxer(head_);
-  if (!file_ && head_.starts_with("YUV4MPEG2 ")) name = "yuv4mpegpipe";
+const AVInputFormat& ClipInput::demuxer_of() const {
+  std::string head(kHeadBytes, '\0');
+  head.resize(file_->read_some(0, std::as_writable_bytes(std::span(head))));
+  const char* name = clip_demuxer(head);
   const AVInputFormat* demuxer = name == nullptr ? nullptr : av_find_input_format(name);
   if (demuxer == nullptr) throw DataError("its container is of no known kind");
-  if (std::string_view(name) == "apng") {
-    if (!file_) throw DataError("an animated PNG cannot be read from a pipe; give it as a file");
-    check_png_header(*file_);
-  }
+  if (std::string_view(name) == "apng") check_png_header(*file_);
   return *demuxer;
 }
 
@@ -137,8 +91,7 @@ void ClipInput::open() {
   const AVInputFormat& demuxer = demuxer_of();
   auto* buffer = static_cast<unsigned char*>(av_malloc(kBufferBytes));
   if (buffer == nullptr) throw std::bad_alloc();
-  io_.reset(avio_alloc_context(buffer, kBufferBytes, 0, this, file_ ? read_bytes : read_pipe,
-                               nullptr, file_ ? seek : nullptr));
+  io_.reset(avio_alloc_context(buffer, kBufferBytes, 0, this, read_bytes, nullptr, seek));
   format_.reset(avformat_alloc_context());
   if (!io_ || !format_) throw std::bad_alloc();
   format_->pb = io_.get();

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "common/cli/kept_error.h"
 #include "common/files/bytes/byte_source.h"
@@ -17,21 +16,14 @@ namespace coldframe::frames {
 // 2^27 pixels, or tables of the size that a container claims.
 inline constexpr std::size_t kMaxAllocation = std::size_t{1} << 29;
 
-// The path that stands for the standard input, where it is asked for.
-inline constexpr const char* kStandardInput = "-";
-
 class ClipInput {
  public:
-  // Null reads the standard input, from front to back. DataError, without the file's name: no
-  // container that is read, or damaged headers.
+  // DataError, without the file's name: no container that is read, or damaged headers.
   explicit ClipInput(std::shared_ptr<const ByteSource> file);
   ClipInput(const ClipInput&) = delete;
   ClipInput& operator=(const ClipInput&) = delete;
 
-  const ByteSource* file() const { return file_.get(); }
-  // A pipe's is not known: as large as bounds on a file's content ask for.
-  std::uint64_t file_size() const { return file_ ? file_->size() : kEndless; }
-  bool bounded() const { return file_ != nullptr; }  // a pipe may go on for ever
+  const ByteSource& file() const { return *file_; }
   const char* demuxer() const { return format_->iformat->name; }
   AVStream& stream() const { return *stream_; }  // the first one of moving pictures
 
@@ -44,16 +36,12 @@ class ClipInput {
  private:
   static int read_bytes(void* self, std::uint8_t* bytes, int size);
   static std::int64_t seek(void* self, std::int64_t offset, int whence);
-  static int read_pipe(void* self, std::uint8_t* bytes, int size);
-  const AVInputFormat& demuxer_of();
+  const AVInputFormat& demuxer_of() const;
   [[noreturn]] void refuse(const char* what, int status) const;
   void open();
   void choose_stream();
 
-  static constexpr std::uint64_t kEndless = std::uint64_t{1} << 40;
-
-  std::shared_ptr<const ByteSource> file_;  // null: a pipe, whose first bytes were looked at
-  std::string head_;
+  std::shared_ptr<const ByteSource> file_;
   KeptError kept_;  // of what FFmpeg calls
   std::uint64_t position_ = 0;
   std::uint64_t bytes_left_ = 0;  // that may be read before the file counts as one without end

@@ -32,7 +32,7 @@ void read_all(ClipInput& input, ClipPackets& packets) {
 ClipPackets read_packets(ClipInput& input) {
   ClipPackets packets;
   try {
-    check_container(*input.file());
+    check_container(input.file());
   } catch (const DataError& error) {
     packets.fault = error.what();
   }

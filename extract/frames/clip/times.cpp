@@ -18,11 +18,6 @@ bool rises(const std::vector<double>& times, std::size_t count) {
 
 // The mean of intervals, NaN unless they are constant up to what containers round away
 // (milliseconds in some) or a twentieth.
-double constant_interval(double mean, double least, double most) {
-  const double tolerance = std::max(0.002, mean / 20);
-  return mean - least <= tolerance && most - mean <= tolerance ? mean : kUnknown;
-}
-
 double constant_interval(const std::vector<double>& times, std::size_t count) {
   if (count < 2) return kUnknown;
   double least = times[1] - times[0], most = least;
@@ -30,8 +25,9 @@ double constant_interval(const std::vector<double>& times, std::size_t count) {
     least = std::min(least, times[i] - times[i - 1]);
     most = std::max(most, times[i] - times[i - 1]);
   }
-  return constant_interval((times[count - 1] - times[0]) / static_cast<double>(count - 1), least,
-                           most);
+  const double mean = (times[count - 1] - times[0]) / static_cast<double>(count - 1);
+  const double tolerance = std::max(0.002, mean / 20);
+  return mean - least <= tolerance && most - mean <= tolerance ? mean : kUnknown;
 }
 
 }  // namespace
@@ -51,27 +47,6 @@ std::vector<double> settle_times(std::vector<double> reported) {
                             : reported[count - 1] + interval * static_cast<double>(i - count + 1);
   }
   return reported;
-}
-
-double RunningTimes::next(double reported) {
-  if (std::isnan(reported) && reported_ > 0 && !broken_) {
-    ++unreported_;
-    if (reported_ < 2) return kUnknown;
-    const double mean = (last_ - first_) / static_cast<double>(reported_ - 1);
-    return last_ - first_ +
-           constant_interval(mean, least_, most_) * static_cast<double>(unreported_);
-  }
-  broken_ |= !std::isfinite(reported) || unreported_ > 0 || (reported_ > 0 && reported <= last_);
-  if (broken_) return kUnknown;
-  const double interval = reported - last_;
-  if (reported_ == 0) first_ = reported;
-  if (reported_ > 0) {
-    least_ = reported_ == 1 ? interval : std::min(least_, interval);
-    most_ = reported_ == 1 ? interval : std::max(most_, interval);
-  }
-  last_ = reported;
-  ++reported_;
-  return last_ - first_;
 }
 
 }  // namespace coldframe::frames

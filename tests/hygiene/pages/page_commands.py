@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 SHELL = {"", "sh"}  # blocks of other languages are no commands
-HEAD = re.compile(r"(?:/usr/bin/time -v )?(?:[A-Z_]+=\S+ )*(?:coldframe(?=[ -]|$)|build/(?:bin|tests|test-venv/bin)/|tests/|examples/|common/|pip |python3? |ffmpeg |sbatch )")
+HEAD = re.compile(r"(?:/usr/bin/time -v )?(?:[A-Z_]+=\S+ )*(?:coldframe(?=[ -]|$)|build/(?:bin|tests|test-venv/bin)/|tests/|examples/|common/|pip |python3? |sbatch )")
 PLACEHOLDER = re.compile(r"…|(?<![\w$./-])[A-Z]+\b(?!=)")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 # Lines of these are run one after another, as the page has them, by a `coldframe` of smallest settings (page_sandbox.py).
 IN_ORDER = re.compile(r"(?:/usr/bin/time -v )?(?:build/bin/)?coldframe (?!plan )|coldframe-make-exams |build/tests/make_large_cache |"
-                      r"for \w in |ffmpeg -i CAMERA |python -c |[A-Z]+=\S+ [A-Z]+=\S+$|examples/mednet/make_frames\.py |examples/slurm/submit ")
+                      r"for \w in |python -c |[A-Z]+=\S+ [A-Z]+=\S+$|examples/mednet/make_frames\.py |examples/slurm/submit ")
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Small:
 EDITS = ((r"make_large_cache (\S+) \d+ 12 384", r"make_large_cache \1 24 3 192"), ("parts 256", "parts 2"), ("29811", "48"),
          (r"\.\./shared/data/pocus/exams\.csv", "exams.csv"), (r"\.\./shared/data/dicom/multiframe", "dicoms"),
          (r"\.\./shared/weights/mobilenet\S+", "backbone.ts.pt"), (r"\.\./shared/weights/dinov2-small", "dinov2-small"),
-         ("--watch /var/dicom/incoming", "--watch incoming --once"), ("/usr/bin/time -v ", ""))
+         ("/usr/bin/time -v ", ""))
 
 # By script or program; all but those above have a line.
 SCRIPTS = {
@@ -45,7 +45,6 @@ SCRIPTS = {
     "tests/extract/vit/test_vit.py": Small("--collect-only"),
     "tests/soak/covariates": Small("--exams 60", findings=True),
     "tests/soak/flat_memory.py": Small("--frames 1200", findings=True),
-    "tests/soak/online": Small("200", findings=True),
     "tests/soak/order_and_intervals": Small("--exams 24 --cohorts order", findings=True),
     "tests/soak/pairs": Small("1"),
     "tests/soak/streams": Small("--exams 24", findings=True),

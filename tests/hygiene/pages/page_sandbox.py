@@ -47,11 +47,6 @@ for word; do
 done
 [ -z "$targets" ] || ninja -C {build} -t query $targets >/dev/null
 '''
-FFMPEG = '''#!/bin/sh
-exec cat "{clip}"
-'''
-
-
 PYTHON = f'#!/bin/sh\nexec {sys.executable} "$@"\n'
 
 
@@ -79,7 +74,6 @@ def make_house(house):
     for program in (house / "build/bin").iterdir():
         (house / "path" / program.name).symlink_to(program)
     script(house / "path/cmake", CMAKE.format(build=BUILD))
-    script(house / "path/ffmpeg", FFMPEG.format(clip=stock("clip.y4m")))
     for name in ("python", "python3"):
         script(house / "path" / name, PYTHON)
     for name in ("pocus.cache", "pocus-vit.cache"):
@@ -188,21 +182,6 @@ def make_run(path):
     coldframe("train", "--cache", stock("exams.cache"), "--target", "label", "--out", path, "--folds", 2, "--time", "off", "--epochs", 1, "--bootstrap", 10)
 
 
-def make_clip(path):
-    """A clip of ten frames: YUV4MPEG2, or FFmpeg's choice by the suffix."""
-    import cv2
-    import numpy as np
-
-    pixels = np.random.default_rng(0).integers(0, 255, (10, 64, 64, 3), dtype=np.uint8)
-    if path.suffix == ".y4m":
-        path.write_bytes(b"YUV4MPEG2 W64 H64 F10:1 Ip A1:1 C444\n" + b"".join(b"FRAME\n" + frame.tobytes() for frame in pixels))
-        return
-    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"mp4v"), 10, (64, 64))
-    for frame in pixels:
-        writer.write(frame)
-    writer.release()
-
-
 def make_split(path):
     """A split of MedNet's form."""
     split = {part: [{"exam": f"Train/{100 * p + e}_L", "label": e % 2, "frames": [{"file": f"{t}.jpg", "elapsed_seconds": 60.0 * t + e}
@@ -220,14 +199,14 @@ def make_frames(path):
 # What pages take for granted: by name, what makes it. A name that stands for another has the same content.
 MAKERS = {"exams.csv": make_exams, "exams.cache": make_cache, "cut.cache": make_cut_cache, "y.cache": make_random_cut_cache, "vit.safetensors": make_weights,
           "vit_folder": make_weights, "retfound_green.pth": make_retfound, "dinov2-small": make_dinov2, "runs/first": make_run,
-          "clip.mp4": make_clip, "clip.y4m": make_clip, "x.h5": make_cache, "parts.cache": make_parts, "backbone.ts.pt": make_backbone, "FRAMES": make_frames,
+          "x.h5": make_cache, "parts.cache": make_parts, "backbone.ts.pt": make_backbone, "FRAMES": make_frames,
           "temporal_hyperftype.json": make_split}
 ALIASES = {"cohort.csv": "exams.csv", "x.cache": "exams.cache", "features.cache": "exams.cache",
            "other_hospital.cache": "exams.cache", "new.cache": "exams.cache", "site1.h5": "x.h5", "site2.h5": "x.h5",
            "fa.cache": "exams.cache", "icga.cache": "exams.cache", "build/pocus.cache": "exams.cache",
            "build/quickstart/exams.cache": "exams.cache", "retfoundgreen_statedict.pth": "retfound_green.pth",
            "runs/label": "runs/first"}
-FRAME_FOLDERS = {"dicoms", "exams", "new_exams", "incoming"}
+FRAME_FOLDERS = {"dicoms", "exams", "new_exams"}
 
 
 def stock(name):

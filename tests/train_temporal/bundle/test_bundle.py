@@ -125,7 +125,7 @@ def test_what_does_not_belong_to_the_run_is_refused(made, tmp_path):
     assert "there is no 'nowhere.bundle'" in coldframe("bundle", "show", "nowhere.bundle", expect=2).stderr
     assert "leave out --mask" in bundle(made, "x", "--weights", made.weights, "--mask", other, expect=2).stderr
     assert "--overwrite" in bundle(made, "model.bundle", "--weights", made.weights, expect=2).stderr
-    assert "need --bundle" in coldframe("predict", "--run", made.run, "--input", made.exams, "--out", "p.csv", expect=2).stderr
+    assert "needs --bundle" in coldframe("predict", "--run", made.run, "--input", made.exams, "--out", "p.csv", expect=2).stderr
     assert not [path for path in made.folder.iterdir() if "scratch" in path.name]
 
 

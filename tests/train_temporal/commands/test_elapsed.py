@@ -1,12 +1,11 @@
 """Exams of which the time since a zero that all share tells the label, and nothing else does."""
 import json
-import subprocess
 
 import numpy as np
 import pandas as pd
 import pytest
 from safetensors import safe_open
-from training_support import BUILD, coldframe, exam, make_cache, quick, succeed
+from training_support import coldframe, exam, make_cache, quick, succeed
 
 import fitted
 
@@ -102,29 +101,3 @@ def test_predictions_equal_the_modules(run, tmp_path):
         theirs = fitted.predict(run[0], features[n].astype(np.float32), [0.0], start=starts[n] if n < 30 else np.nan)
         assert abs(table.p_1[n] - theirs["1"]) < 1e-5
         assert n >= 30 or (table.p_1[n] > 0.5) == (n % 2 == 1)
-
-
-def test_a_clip_is_refused_frame_by_frame(tmp_path):
-    """Which brings no time since the zero."""
-    import cv2
-    rows = ["exam,path,time,patient,label"]
-    for number in range(12):
-        cv2.imwrite(str(tmp_path / f"{number}.png"), np.full((32, 32, 3), number, np.uint8))
-        rows.append(f"e{number},{number}.png,{8 + 50 * number},p{number},{number % 2}")
-    (tmp_path / "exams.csv").write_text("\n".join(rows) + "\n")
-    clip = cv2.VideoWriter(str(tmp_path / "clip.avi"), cv2.VideoWriter_fourcc(*"MJPG"), 10, (32, 32))
-    clip.write(np.zeros((32, 32, 3), np.uint8))
-    clip.release()
-    program = BUILD / "bin" / "coldframe"
-    for words in [
-        ["extract", "--input", tmp_path / "exams.csv", "--out", tmp_path / "exams.cache", "--random-weights", 0, "--architecture",
-         "vit_tiny_patch16_224", "--pool", "cls", "--image-size", 32, "--mean", 0.5, "--std", 0.5, "--device", "cpu"],
-        ["train", "--cache", tmp_path / "exams.cache", "--target", "label", "--out", tmp_path / "run", *quick("--folds", 2)],
-        ["bundle", "make", tmp_path / "run", "--out", tmp_path / "run.bundle"],
-        ["predict", "--bundle", tmp_path / "run.bundle", "--input", tmp_path / "exams.csv", "--out", tmp_path / "p.csv"],
-    ]:
-        done = subprocess.run([program, *map(str, words)], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    done = subprocess.run([program, "predict", "--bundle", tmp_path / "run.bundle", "--online", "--input", tmp_path / "clip.avi"],
-                          capture_output=True, text=True)
-    assert done.returncode == 2 and "since a zero that exams share" in done.stderr and done.stdout == "", done.stderr

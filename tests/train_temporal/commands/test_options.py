@@ -47,9 +47,7 @@ def test_what_an_option_may_be_is_said(words, said):
 
 
 @pytest.mark.parametrize("words, line, said", [
-    (["predict", "--online", "--bundle", "b", "--input", "i"], "explain = e.csv", "--explain does not go with --online"),
-    (["predict", "--watch", "w", "--bundle", "b", "--out", "o"], "json = true", "--json does not go with --watch"),
-    (["predict", "--run", "r", "--cache", "c", "--out", "o"], "once = true", "--once is for --watch"),
+    (["predict", "--run", "r", "--cache", "c", "--out", "o"], "weights = w", "--weights is for --maps"),
     (["evaluate", "--run", "r", "--against", "r"], "subgroups = sex", "--subgroups needs --cache"),
     (["train", "--cache", "c", "--target", "t", "--out", "o"], "list = runs", "--list belongs on the command line"),
 ])

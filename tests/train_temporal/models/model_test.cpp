@@ -195,7 +195,6 @@ TEST(Model, TransformerSeesIntervalsInUnitsOfTheTrainingPart) {
   EXPECT_FALSE(torch::allclose(outputs(1, 9), outputs(1, 7), 0, 1e-5));
 }
 
-// Online predictions rest on this.
 TEST(Model, TcnSeesNoFrameToCome) {
   Dataset dataset = testing::noise_dataset({12, 12}, 8);
   ModelConfig config = testing::small_config(dataset, "tcn");

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "common/text/text.h"
-#include "train_temporal/models/network/next_frame.h"
 #include "train_temporal/models/network/packed_frames.h"
 #include "train_temporal/models/network/tensor_list.h"
 
@@ -47,13 +46,6 @@ torch::Tensor Network::forward(const torch::Tensor& features, const PackedBatch&
                                const Dropout& dropout) {
   PackedFrames frames(config_, tensors_, features, batch, dropout, covariates, is_training());
   return outputs_of(frames, config_).tensor;
-}
-
-torch::Tensor Network::step(const torch::Tensor& features, const torch::Tensor& time,
-                            FrameState& state) {
-  ++state.frames;
-  NextFrame next(config_, tensors_, features, time, state);
-  return outputs_of(next, config_).tensor;
 }
 
 void Network::set_statistics(const InputStatistics& statistics) {

@@ -12,8 +12,6 @@ class Network final : public SequenceModel {
   explicit Network(const ModelConfig& config);
   torch::Tensor forward(const torch::Tensor& features, const PackedBatch& batch,
                         const Dropout& dropout) override;
-  torch::Tensor step(const torch::Tensor& features, const torch::Tensor& time,
-                     FrameState& state) override;
   // Covariates behind the features are standardised already, and seen by a blank model, too; their
   // deviation is √(K / D), by which all K together weigh as much in the projection as the D
   // features do.

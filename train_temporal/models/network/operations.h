@@ -2,7 +2,6 @@
 // function over them; each interpreter says what they do:
 // - TensorList lists the tensors: what a model registers, what its file holds, how many there are.
 // - PackedFrames is LibTorch on a packed batch, to train and to predict.
-// - NextFrame is LibTorch on one more frame of a sequence, with a state that is carried.
 //
 // FusedPass is the same arithmetic of a plain GRU written out, forward and back, in memory that
 // serves again: autograd takes six times as long (tests/benchmarks/train). Tests hold it to this.

@@ -41,15 +41,13 @@ Value transformer_layers(Operations& ops, const ModelConfig& config, Value x) {
   return ops.norm(x, "transformer.norm");
 }
 
-const Architecture kTransformer{
-    .name = "transformer",
-    .make = make<Network>,
-    .layers_over_frames = transformer_layers,
-    .ordered = true,
-    .even_width = true,
-    .layers = 2,
-    .needs_whole_sequence = "what it makes of a frame depends on the frames behind it",
-    .kept = {7.5, 10.6, 4, 8, 5.5}};
+const Architecture kTransformer{.name = "transformer",
+                                .make = make<Network>,
+                                .layers_over_frames = transformer_layers,
+                                .ordered = true,
+                                .even_width = true,
+                                .layers = 2,
+                                .kept = {7.5, 10.6, 4, 8, 5.5}};
 
 constexpr NamedModel kTransformerNames[] = {
     {.name = "transformer",

@@ -19,11 +19,8 @@ Value covariate_outputs(Operations& ops, const ModelConfig& config) {
   return head_of(ops, config, ops.relu(ops.linear(ops.covariates(), "project", config.hidden)));
 }
 
-const Architecture kCovariates{.name = "covariates",
-                               .make = make<Network>,
-                               .whole = covariate_outputs,
-                               .sees_frames = false,
-                               .needs_whole_sequence = "it reads covariates, and no frame"};
+const Architecture kCovariates{
+    .name = "covariates", .make = make<Network>, .whole = covariate_outputs, .sees_frames = false};
 
 constexpr NamedModel kNamesWithoutFrames[] = {
     {.name = "clock",
@@ -37,14 +34,11 @@ constexpr NamedModel kNamesWithoutFrames[] = {
 
 }  // namespace
 
-const Architecture kClock{
-    .name = "clock",
-    .make = make<Network>,
-    .whole = clock_outputs,
-    .sees_frames = false,
-    .takes_covariates = false,
-    .needs_whole_sequence =
-        "it reads how many frames there are and how long they take, and no frame"};
+const Architecture kClock{.name = "clock",
+                          .make = make<Network>,
+                          .whole = clock_outputs,
+                          .sees_frames = false,
+                          .takes_covariates = false};
 
 std::span<const NamedModel> models_without_frames() {
   return kNamesWithoutFrames;

@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 
-#include "train_temporal/models/network/next_frame.h"
 #include "train_temporal/models/registry.h"
 
 namespace coldframe::temporal {
@@ -66,27 +65,12 @@ torch::Tensor SummaryModel::summaries(Family of, const torch::Tensor& features,
 
 torch::Tensor SummaryModel::forward(const torch::Tensor& features, const PackedBatch& batch,
                                     const Dropout&) {
-  return read([&](Family of) { return summaries(of, features, batch); });
-}
-
-torch::Tensor SummaryModel::step(const torch::Tensor& features, const torch::Tensor& time,
-                                 FrameState& state) {
-  auto place = static_cast<double>(++state.frames);
-  if (per_second.item<float>() > 0) {
-    const bool known = time[0][kTimeKnown].item<float>() > 0;
-    place = known ? time[0][kSinceFirst].item<double>() : std::numeric_limits<double>::quiet_NaN();
-  }
-  state.summaries.add(features, place);
-  return read([&](Family of) { return state.summaries.of(of); });
-}
-
-torch::Tensor SummaryModel::read(const std::function<torch::Tensor(Family)>& summaries_of) {
   std::map<Family, torch::Tensor> known;
   std::vector<torch::Tensor> outputs;
   for (std::int64_t c = 0; c < config_.outputs; ++c) {
     const auto of = static_cast<Family>(family[c].item<float>());
     torch::Tensor& own = known[of];
-    if (!own.defined()) own = summaries_of(of);
+    if (!own.defined()) own = summaries(of, features, batch);
     const torch::Tensor x = ((own - summary_mean[c]) / summary_std[c]).nan_to_num(0.0);  // [B, D]
     outputs.push_back(x.matmul(head->weight[c]) + head->bias[c]);
   }

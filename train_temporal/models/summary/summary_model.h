@@ -2,8 +2,6 @@
 // of an exam, which tells whether a simple model would do.
 #pragma once
 
-#include <functional>
-
 #include "train_temporal/models/sequence_model.h"
 #include "train_temporal/models/summary/summaries.h"
 
@@ -20,8 +18,6 @@ class SummaryModel final : public SequenceModel {
   explicit SummaryModel(const ModelConfig& config);
   torch::Tensor forward(const torch::Tensor& features, const PackedBatch& batch,
                         const Dropout& dropout) override;
-  torch::Tensor step(const torch::Tensor& features, const torch::Tensor& time,
-                     FrameState& state) override;
   void set_statistics(const InputStatistics& statistics) override;
   std::map<std::string, double> drawn_weights() const override;  // which a fit replaces
   bool sees_times() const override;                              // slopes per second do
@@ -34,9 +30,6 @@ class SummaryModel final : public SequenceModel {
   torch::nn::Linear head{nullptr};
 
  private:
-  // [B, C] from the summaries [B, D] of a family.
-  torch::Tensor read(const std::function<torch::Tensor(Family)>& summaries_of);
-
   ModelConfig config_;
   torch::Tensor feature_mean, feature_std;
 };

@@ -1,6 +1,4 @@
 // The options of `evaluate` and `predict`.
-#include <string_view>
-
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/files/publish/publish.h"
@@ -39,8 +37,7 @@ constexpr PassedOption kPassed[] = {
     {"keep-patient-id", nullptr, "patients as they are named instead of salted hashes"},
     {"patient-salt", "TEXT", "of these hashes, as in extract"},
     {"min-frames", "N", "fail exams with fewer than N readable frames"},
-    {"precision", "TYPE",
-     "of the backbone: auto (default; with --online fp32), fp32, bf16 or fp16"},
+    {"precision", "TYPE", "of the backbone: auto (default), fp32, bf16 or fp16"},
     {"decode-threads", "N", "threads that decode and resize"},
     {"memory-budget", "SIZE", "the most that tensors may take on the device, e.g. 4GiB"},
 };
@@ -77,16 +74,15 @@ void resolve(ApplyOptions& options) {
   if (options.run.empty() == options.bundle.empty())
     throw ConfigError(options.run.empty() ? "--run or --bundle is missing; see --help"
                                           : "--run and --bundle: give one of them");
-  const int sources = cache + !options.input.empty() + !options.watch.empty();
-  const bool held_out = sources == 0 && !options.against.empty() && options.bundle.empty();
-  if (sources != 1 && !held_out)
-    throw ConfigError(sources == 0 ? "--cache or --input is missing; see --help"
-                                   : "--cache, --input and --watch: give one of them");
-  const bool raw = !cache && !held_out;
+  const bool raw = !options.input.empty();
+  const bool held_out = !cache && !raw && !options.against.empty() && options.bundle.empty();
+  if (cache == raw && !held_out)
+    throw ConfigError(raw ? "--cache and --input: give one of them"
+                          : "--cache or --input is missing; see --help");
   if (raw && options.bundle.empty())
     throw ConfigError(
-        "--input and --watch need --bundle, which holds the backbone; `coldframe bundle make` "
-        "makes one of a run, or extract these exams and give --cache");
+        "--input needs --bundle, which holds the backbone; `coldframe bundle make` makes one of a "
+        "run, or extract these exams and give --cache");
   if (!raw && !options.extraction.empty())
     throw ConfigError(concat(options.extraction.front(), " is for --input; leave it out"));
   if (raw && options.data.equal_numbers != EqualNumbers::kAsk)
@@ -95,27 +91,6 @@ void resolve(ApplyOptions& options) {
         {"--equal-numbers", word_for(kEqualNumbers, options.data.equal_numbers)});
   if (options.device.empty()) options.device = raw ? "auto" : "cpu";
   check_questions(options.questions);
-}
-
-// Lines go to the standard output as they come, and nothing else does.
-void check_online(const OptionRows& rows, const ApplyOptions& options) {
-  if (options.input.empty()) throw ConfigError("--online needs --bundle and --input");
-  std::vector<std::string> names = {
-      "out",    "explain",   "maps",   "weights",        "json",          "overwrite",    "once",
-      "marker", "quiet-for", "labels", "other-patients", "without-times", "equal-numbers"};
-  for (const PassedOption& option : kPassed)
-    if (std::string_view(option.name) != "precision") names.push_back(option.name);
-  rows.refuse(
-      names,
-      "does not go with --online, which reads one clip and writes lines to the standard output");
-}
-
-void check_watch(const OptionRows& rows, const ApplyOptions& options) {
-  if (options.watch.empty()) return rows.refuse({"once", "marker", "quiet-for"}, "is for --watch");
-  rows.refuse({"explain", "maps", "weights", "overwrite", "json", "other-patients"},
-              "does not go with --watch");
-  rows.refuse({"columns", "frame-columns"},
-              "is for a manifest, and --watch takes no tables among what arrives");
 }
 
 }  // namespace
@@ -163,20 +138,7 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
       .input();
   add_horizons(rows, options.data);
   add_raw(rows, options);
-  rows.text("watch", options.watch, "FOLDER",
-            "with --bundle: predict what arrives in a folder, each file or folder in it once; "
-            "--out is a folder then, with a file for each and predictions.csv of all")
-      .input();
-  rows.number("quiet-for", options.quiet_s, at_least(0),
-              "seconds without a change after which an arrival is complete");
-  rows.text("marker", options.marker, "NAME",
-            "instead: it is complete when this file lies in it, or ARRIVAL.NAME beside it");
-  rows.toggle("once", options.once, "predict what is complete now, and end");
-  rows.toggle("online", options.online,
-              "with --bundle: predict a clip frame by frame, as it comes, in constant memory; "
-              "--input is a file or - for the standard input, and each line of the standard output "
-              "is of the frames so far");
-  ValueRow& out = rows.text("out", options.out, "FILE.csv", "the predictions to write");
+  rows.text("out", options.out, "FILE.csv", "the predictions to write").written_to();
   rows.text("explain", options.explain, "FILE.csv",
             "also write what each frame adds to the probability, number or expected class "
             "(integrated gradients over time)")
@@ -192,17 +154,10 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   add_machine(rows, options.device, options.threads, options.json);
   if (!rows.parse(kPredictHelp, arguments)) return false;
   resolve(options);
-  if (options.online) {
-    check_online(rows, options);
-    return true;
-  }
-  check_watch(rows, options);
   rows.require("out");
   if (options.maps.empty()) rows.refuse({"weights"}, "is for --maps");
   if (!options.bundle.empty()) rows.refuse({"weights"}, "is for --run: a bundle has its own");
   options.maps = without_trailing_slash(options.maps);
-  // With --watch it is a folder that goes on.
-  out.written_to(options.watch.empty() ? nullptr : judges_itself);
   rows.check_files(cache_inputs(options.data), options.overwrite);
   return true;
 }

@@ -116,16 +116,11 @@ struct ApplyOptions {
   std::filesystem::path run, bundle;  // one of them
   std::filesystem::path against;      // evaluate: another run to compare with
   std::filesystem::path input;  // exams as they come, for a bundle; empty: those of data.cache
-  std::filesystem::path watch;  // or those that arrive in this folder
-  std::string marker;   // their sign of being complete, a file's name; "": `quiet_s` decides
-  double quiet_s = 30;  // seconds without a change
-  bool once = false;    // what is complete now alone
   std::vector<std::string> extraction;  // words of `coldframe extract` on these
   std::filesystem::path out;
   std::filesystem::path explain;  // predict: a CSV of contributions by frame; empty: none
   std::filesystem::path maps;     // predict: a folder of maps of patches; empty: none
   std::filesystem::path weights;  // of the ViT that made a run's cache, for `maps`
-  bool online = false;            // predict: `input` frame by frame
   bool other_patients = false;    // than the training's, even where their ids are the same
   bool without_times = false;     // exams of unknown times, to models that were shown them
   bool overwrite = false;
