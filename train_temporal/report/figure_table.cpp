@@ -29,12 +29,6 @@ void FigureTable::add(const Of& of, const std::vector<MetricSummary>& summaries)
   for (const MetricSummary& one : summaries) add(of, std::string(one.metric->key), one.primary());
 }
 
-void FigureTable::add(const Of& of, const DeLong& delong) {
-  add(of, "auroc", delong.estimate);
-  add(of, "standard_error", alone(delong.error));
-  if (delong.p.defined()) add(of, "p", alone(delong.p));
-}
-
 std::string FigureTable::csv() const {
   return csv_row({"model", "column", "group", "what", "figure", "value", "low", "high", "note"}) +
          rows_;

@@ -16,7 +16,6 @@ class FigureTable {
   void add(const Of& of, const std::string& figure,
            double value);  // without an interval
   void add(const Of& of, const std::vector<MetricSummary>& summaries);
-  void add(const Of& of, const DeLong& delong);
   std::string csv() const;
 
  private:

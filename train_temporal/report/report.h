@@ -12,7 +12,6 @@
 
 #include "common/charts/html.h"
 #include "common/files/json.h"
-#include "train_temporal/metrics/clinical/delong.h"
 #include "train_temporal/metrics/intervals/intervals.h"
 #include "train_temporal/metrics/intervals/resample.h"
 #include "train_temporal/metrics/intervals/subgroups.h"
@@ -54,8 +53,6 @@ struct ModelResult {
   std::vector<std::vector<FoldScores>> fits = {};
   std::vector<MetricSummary> summary = {};
   std::vector<PairedDifference> difference = {};  // main model − this one; empty for the main model
-  // Binary targets have these: the AUROC that the summary has first, and main model − this one.
-  std::optional<DeLong> delong = {}, delong_difference = {};
   bool is_as_it_is = false;  // of a finished run: claims are of its fits, and not of others like it
   bool folds_together = false;  // a repeat is one part, in which exams of several folds are ranked
 };

@@ -38,13 +38,6 @@ bool same_exams(const ModelResult& a, const ModelResult& b) {
   });
 }
 
-Json to_json(const DeLong& delong) {
-  Json json = to_json(delong.estimate);
-  json["standard_error"] = json_number(delong.error.value);
-  if (delong.p.defined()) json["p"] = delong.p.value;
-  return json;
-}
-
 // Takes what was asked from the rows of options.
 struct AskedRows {
   Json json = Json::object();
@@ -92,9 +85,6 @@ Json to_json(const ModelResult& model) {
   if (!model.families.empty()) json["families"] = model.families;
   for (const MetricSummary& summary : model.summary)
     json["metrics"][std::string(summary.metric->key)] = to_json(summary);
-  if (model.delong) json["delong"] = to_json(*model.delong);
-  if (model.delong_difference)
-    json["delong_first_model_minus_this"] = to_json(*model.delong_difference);
   if (model.difference.empty()) return json;
   Json& differences = json["first_model_minus_this"] = Json::object();
   for (const PairedDifference& difference : model.difference) {
@@ -122,7 +112,6 @@ std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, doubl
     }
     if (done) done();
   }
-  add_delong(models, level);
   return tables;
 }
 

@@ -1,14 +1,14 @@
 // clinical_driver AT_LEAST PREVALENCE SCORES.csv …: reads the columns fold,patient,label,a,b
-// (scores of two models) and prints a line of JSON for each file: AUROCs by DeLong and their
-// difference, the mean over folds, and of `a` with all folds together the operating points and the
+// (scores of two models) and prints a line of JSON for each file: AUROCs as means over folds with
+// their variances and covariance, and of `a` with all folds together the operating points and the
 // decision curve.
 #include <iostream>
 #include <map>
 
 #include "common/files/csv.h"
 #include "tests/train_temporal/metrics/driver_json.h"
-#include "train_temporal/metrics/clinical/delong.h"
 #include "train_temporal/metrics/clinical/operating_points.h"
+#include "train_temporal/metrics/intervals/spread.h"
 
 namespace {
 
@@ -17,12 +17,6 @@ using namespace coldframe::temporal;
 
 Json to_json(const Estimate& estimate) {
   return {to_json(estimate.value), to_json(estimate.low), to_json(estimate.high)};
-}
-
-Json to_json(const DeLong& delong) {
-  return {{"estimate", to_json(delong.estimate)},
-          {"error", to_json(delong.error)},
-          {"p", to_json(delong.p)}};
 }
 
 std::vector<FoldScores> read_scores(const CsvTable& table, std::size_t column) {
@@ -42,10 +36,26 @@ std::vector<FoldScores> read_scores(const CsvTable& table, std::size_t column) {
   return result;
 }
 
+// The AUROCs of both models, and the jackknife's variances and covariance of them.
+Json aurocs_of(const std::vector<FoldScores>& a, const std::vector<FoldScores>& b) {
+  const Metric auroc[] = {metric_named("auroc")};
+  double value[2];
+  Influences changes[2];
+  for (std::size_t model = 0; model < 2; ++model) {
+    const MetricTable table = leave_out_patients(model == 0 ? a : b, 0.95, auroc);
+    value[model] = summarize(table).front().mean_over_folds.value.value;
+    changes[model] = changes_of(table, 0, Aggregation::kOverFolds, value[model]);
+  }
+  return {{"a", value[0]},
+          {"b", value[1]},
+          {"variance_a", covariance(changes[0], changes[0])},
+          {"variance_b", covariance(changes[1], changes[1])},
+          {"covariance", covariance(changes[0], changes[1])}};
+}
+
 Json figures_of(const char* path, double at_least, double prevalence) {
   const CsvTable table = read_csv(path);
   const auto a = read_scores(table, 3), b = read_scores(table, 4);
-  const AurocParts of_a = auroc_parts(a), of_b = auroc_parts(b);
   const BootstrapOptions options{400, 0, 0.95};
   const auto point = [&](PointOf point_of) {
     const OperatingEstimate estimate = operating_point(a, point_of, at_least, options);
@@ -58,9 +68,7 @@ Json figures_of(const char* path, double at_least, double prevalence) {
   }
   const auto [ppv, npv] = predictive_values(sensitivity, specificity, prevalence);
   const DecisionCurve curve = decision_curve(pooled_by_repeat(a).front().exams);
-  return {{"a", to_json(delong_auroc(of_a, 0.95))},
-          {"b", to_json(delong_auroc(of_b, 0.95))},
-          {"difference", to_json(delong_difference(of_a, of_b, 0.95))},
+  return {{"auroc", aurocs_of(a, b)},
           {"sensitivity_at", point(sensitivity_at)},
           {"specificity_at", point(specificity_at)},
           {"ppv", to_json(ppv)},

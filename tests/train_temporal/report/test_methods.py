@@ -24,7 +24,7 @@ def test_the_methods_say_what_was_done(cache, tmp_path):
                 assert f"{key.replace('_', ' ')} {value:g}" in text, key
     assert "Controls on the same splits: `mean`, `clock`." in text and f"Split: {summary['split']}, seed 0" in text
     assert all(f"- {line}" in text for line in summary["verdict"]) and config["feature_digest"] in text
-    assert "Fits of a split whose predictions are averaged: 2." in text and "DeLong et al. (1988)" in text
+    assert "Fits of a split whose predictions are averaged: 2." in text
 
 
 def test_each_target_has_its_findings(cache, tmp_path):

@@ -1,10 +1,10 @@
 // Intervals by patient, and paired differences between two models on the same patients.
 //
 // How much a figure owes to chance among patients is told by leaving out each of them in turn (the
-// jackknife; of rank statistics it is the variance of DeLong et al. 1988, and of Obuchowski 1997
-// where patients have several exams). Patients are compared with those of their own class (and of
-// their fold, where a figure is a mean over folds), so that small folds do not make intervals too
-// narrow, as resamples of them do. bounds.h makes intervals of it.
+// jackknife; of AUROCs of one exam a patient it is the variance of DeLong et al. 1988). Patients
+// are compared with those of their own class (and of their fold, where a figure is a mean over
+// folds), so that small folds do not make intervals too narrow, as resamples of them do. bounds.h
+// makes intervals of it.
 #pragma once
 
 #include <cstddef>

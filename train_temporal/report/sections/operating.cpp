@@ -1,5 +1,5 @@
-// Figures that a clinic or a reviewer asks for: calibration, figures at given thresholds, the AUROC
-// by DeLong, decision curves.
+// Figures that a clinic or a reviewer asks for: calibration, figures at given thresholds, decision
+// curves.
 #include <cmath>
 #include <limits>
 
@@ -15,32 +15,6 @@
 
 namespace coldframe::temporal {
 namespace {
-
-AurocParts auroc_parts_of(const ModelResult& model) {
-  const MetricSummary* figure = find_metric(model.summary, metric_named("auroc"));
-  return figure->by_fold ? auroc_parts(model.folds) : auroc_parts(pooled_by_repeat(model.folds));
-}
-
-html::Body delong_section(const TargetReport& report) {
-  std::vector<std::string> header = {"model", "AUROC", "standard error"};
-  const bool several = report.models.size() > 1;
-  if (several) header.insert(header.end(), {concat(report.models.front().name, " − this"), "p"});
-  html::Rows rows;
-  for (const ModelResult& model : report.models) {
-    rows.push_back({model_label(model), interval_text(model.delong->estimate),
-                    figure_text(model.delong->error)});
-    if (!several) continue;
-    const auto& ahead = model.delong_difference;
-    rows.back().push_back(ahead ? difference_text(ahead->estimate) : "–");
-    rows.back().push_back(ahead && ahead->p.defined() ? p_text(ahead->p.value) : "–");
-  }
-  return figures_table(header, rows) +
-         html::paragraph(
-             "Variances and covariances are those of DeLong, DeLong and Clarke-Pearson (1988), "
-             "with the exams of a patient as one cluster (Obuchowski 1997); intervals are normal "
-             "ones, p is two-sided. They are here because they are usual: near 1, and of few "
-             "patients, they are too narrow, and the intervals above are to be preferred.");
-}
 
 std::string reliability_chart(const TargetReport& report) {
   html::Chart chart{concat("Calibration, with ", level_text(report), " intervals by patient"),
@@ -176,18 +150,6 @@ void add_operating_figures(FigureTable& table, const TargetReport& report) {
 
 }  // namespace
 
-void add_delong(std::vector<ModelResult>& models, double level) {
-  if (models.front().folds.empty()) return;
-  const ScoredExams& exams = models.front().folds.front().exams;
-  if (exams.width != 2 || exams.scale != Scale::kNominal) return;
-  const AurocParts main = auroc_parts_of(models.front());
-  for (ModelResult& model : models) {
-    const AurocParts own = auroc_parts_of(model);
-    model.delong = delong_auroc(own, level);
-    if (&model != &models.front()) model.delong_difference = delong_difference(main, own, level);
-  }
-}
-
 std::span<const Section> operating_sections() {
   static constexpr Section kSections[] = {
       {.heading = "Calibration",
@@ -201,10 +163,6 @@ std::span<const Section> operating_sections() {
        .json = add_operating_points,
        .text = operating_text,
        .figures = add_operating_figures},
-      {.heading = "AUROC by DeLong",
-       .applies =
-           [](const TargetReport& report) { return report.models.front().delong.has_value(); },
-       .body = delong_section},
       {.heading = "Decision curve",
        .applies = is_binary,
        .body = decision_section,

@@ -82,10 +82,6 @@ void add_model_figures(FigureTable& table, const TargetReport& report) {
     for (const PairedDifference& one : model.difference)
       table.add({model.name, "", "", main + " minus this"}, std::string(one.metric->key),
                 one.primary());
-    if (model.delong) table.add({model.name, "", "", "DeLong"}, *model.delong);
-    if (model.delong_difference)
-      table.add({model.name, "", "", concat("DeLong, ", main, " minus this")},
-                *model.delong_difference);
   }
 }
 

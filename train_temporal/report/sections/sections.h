@@ -85,8 +85,6 @@ void for_sections(const TargetReport& report, const Take& take) {
 
 inline constexpr std::size_t kMostLines = 8;              // as many colours as a chart has
 std::string model_roc_chart(const TargetReport& report);  // "" of one model; curves.cpp
-// Fills the AUROCs by DeLong of all models; operating.cpp.
-void add_delong(std::vector<ModelResult>& models, double level);
 std::string covariate_names(const TargetReport& report);  // "age and sex"
 // Where groups are held out one at a time: intervals know that groups differ; groups.cpp.
 void know_that_groups_differ(TargetReport& report);

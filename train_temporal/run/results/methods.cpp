@@ -185,9 +185,6 @@ std::string statistics_paragraph(const Json& config, const Json& result) {
   const bool compared = !config.value("compare", Json::array()).empty();
   if (compared && (config.at("seeds") > 1 || config.at("repeats") > 1))
     text += " Those of differences between models include the spread between fits.";
-  const Json models = result.value("models", Json::array());
-  if (std::ranges::any_of(models, [](const Json& model) { return model.contains("delong"); }))
-    text += " AUROCs of two models were also compared as DeLong et al. (1988) did.";
   return text;
 }
 
@@ -209,8 +206,6 @@ std::string versions_paragraph(const Json& config) {
 
 constexpr const char* kReferences =
     "## References\n\n"
-    "- DeLong ER, DeLong DM, Clarke-Pearson DL. Comparing the areas under two or more correlated "
-    "receiver operating characteristic curves. Biometrics 1988;44:837-845.\n"
     "- Dosovitskiy A et al. An image is worth 16x16 words. ICLR 2021.\n"
     "- Efron B, Tibshirani RJ. An introduction to the bootstrap. Chapman & Hall, 1993 "
     "(jackknife).\n"
