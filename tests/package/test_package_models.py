@@ -29,7 +29,6 @@ KINDS = {
     "gru-frames-covariates": ("frames", COVARIATES),
     "gru-frames-inputs": ("frames", [*COVARIATES, "--covariates-at", "frames"]),
     "gru-tasks": ("tasks", ["--target", "label,dose,grade:ordinal,sex,days:died:cox"]),
-    "gru-hazards": ("tasks", ["--target", "days:died:hazards,grade:ordinal"]),
     "gru-streams": ("streams", TIMES),
     "gru-gated": ("streams", [*GATED, *TIMES]),
     "gru-visits": ("visits", []),
@@ -166,7 +165,7 @@ def columns_of(target, several):
     """The columns that `predict` has of a target."""
     if target["task"] == "regression":
         names = ["predicted"]
-    elif target["task"] in ("cox", "hazards"):
+    elif target["task"] == "cox":
         names = ["risk", *(f"survival_{horizon:g}" for horizon in target["horizons"])]
     else:
         names = [f"p_{name}" for name in target["classes"]]

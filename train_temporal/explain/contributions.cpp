@@ -20,13 +20,9 @@ class TorchOperations : public KeepingOperations<torch::Tensor> {
   }
 
  public:
-  Value plus(Value x, const std::vector<double>& to_each) override {
-    return keep(at(x) + like(at(x), to_each));
-  }
   Value divided(Value x, double divisor) override { return keep(at(x) / divisor); }
   Value softmax(Value x) override { return keep(at(x).softmax(1)); }
   Value sigmoid(Value x) override { return keep(at(x).sigmoid()); }
-  Value softplus(Value x) override { return keep(torch::softplus(at(x))); }
   Value cumulative_product(Value x) override { return keep(at(x).cumprod(1)); }
   Value sum(Value x, const std::vector<double>& weights) override {
     return keep((at(x) * like(at(x), weights)).sum(1, true));

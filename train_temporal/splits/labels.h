@@ -29,7 +29,6 @@ struct LabelOptions {
   // Times to an event (survival_labels.h), as Target has them; `event` empty: other labels.
   std::string event = {}, event_value = {};
   std::vector<double> horizons = {};
-  std::size_t intervals = 0;
   UnclearLabels unclear = UnclearLabels::kAsk;
 };
 

@@ -12,13 +12,10 @@
 #include "train_temporal/splits/exam_column.h"
 #include "train_temporal/splits/label_values.h"
 #include "train_temporal/tasks/survival.h"
-#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
 
-// Some six of ten events are in the training part of one of five folds.
-constexpr std::size_t kMostIntervals = 10, kEventsPerInterval = 10;
 constexpr std::array kYes = {"1", "yes", "y", "true", "t"}, kNo = {"0", "no", "n", "false", "f"};
 
 bool is_one_of(const auto& words, const std::string& value) {
@@ -110,10 +107,9 @@ std::vector<double> quartiles(const std::vector<double>& events, double longest)
   return horizons;
 }
 
-// Horizons and the number of intervals depend on the times of all events.
-void choose_times(Labels& labels, const LabelOptions& options) {
+// Horizons depend on the times of all events.
+void choose_horizons(Labels& labels, const LabelOptions& options) {
   labels.horizons = options.horizons;
-  labels.intervals = options.intervals;
   if (options.trained) return;
   const std::vector<double> events = ascending_times(labels, true);
   if (events.empty())
@@ -128,9 +124,6 @@ void choose_times(Labels& labels, const LabelOptions& options) {
   labels.notes.push_back(concat("'", labels.event, "' came in ", events.size(), " of ",
                                 plural(labels.labeled(), "exam"),
                                 "; horizons: ", listed(labels.horizons)));
-  if (labels.kind().has_intervals())
-    labels.intervals =
-        std::clamp<std::size_t>(events.size() / kEventsPerInterval, 1, kMostIntervals);
 }
 
 }  // namespace
@@ -148,7 +141,7 @@ Labels survival_labels(std::span<const cache::ExamInfo> exams, const CsvTable* t
   const auto events = column(options.event, {options.event_value, options.positive});
   labels.name = options.target;
   labels.event = options.event;
-  labels.task = options.task.value_or(kStandardTimeTask);
+  labels.task = options.task.value_or(Task::kCox);
   labels.event_value = event_value_of(events, options);
   labels.bins = 2;
   for (std::size_t i = 0; i < exams.size(); ++i) {
@@ -168,7 +161,7 @@ Labels survival_labels(std::span<const cache::ExamInfo> exams, const CsvTable* t
     labels.notes.push_back(concat(plural(labels.unlabeled, "exam"), " of ", exams.size(),
                                   " without '", labels.name, "' or '", labels.event,
                                   "': left out"));
-  choose_times(labels, options);
+  choose_horizons(labels, options);
   return labels;
 }
 

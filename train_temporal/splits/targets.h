@@ -53,8 +53,8 @@ class Targets {
 ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& exams,
                         std::span<const double> scores, std::span<const int> decision);
 
-// The target's statistics over a training part: mean and deviation of a regression, intervals of
-// discrete-time hazards. Cox's baseline follows when the fit is done.
+// The target's statistics over a training part: mean and deviation of a regression. Cox's baseline
+// follows when the fit is done.
 Readout readout_of(const Labels& labels, const std::vector<std::size_t>& train);
 
 }  // namespace coldframe::temporal

@@ -13,11 +13,9 @@ class OutputOperations {
 
   enum class Value : std::size_t {};  // a table [..., C], by its number
 
-  virtual Value plus(Value x, const std::vector<double>& to_each) = 0;  // [C]
   virtual Value divided(Value x, double divisor) = 0;
   virtual Value softmax(Value x) = 0;
   virtual Value sigmoid(Value x) = 0;
-  virtual Value softplus(Value x) = 0;
   virtual Value cumulative_product(Value x) = 0;  // over the columns
   // [..., 1]: the sum of the columns, each by its weight [C].
   virtual Value sum(Value x, const std::vector<double>& weights) = 0;

@@ -17,9 +17,8 @@ double logistic_loss(const RowLabels& labels, std::span<const double> z,
     const double label = labels.value[i];
     gradient[i] = 0;
     if (std::isnan(label)) continue;
-    const double logit = z[i] + (labels.offset.empty() ? 0 : labels.offset[i % labels.outputs]);
-    sum += softplus(logit) - label * logit;
-    gradient[i] = logistic(logit) - label;
+    sum += softplus(z[i]) - label * z[i];
+    gradient[i] = logistic(z[i]) - label;
   }
   return sum;
 }
@@ -60,7 +59,7 @@ double cox(const RowLabels& labels, std::span<const double> z, std::span<double>
 }  // namespace
 
 RowLabels RowLabels::at(const std::vector<std::size_t>& rows) const {
-  RowLabels part{loss, outputs, {}, offset};
+  RowLabels part{loss, outputs};
   for (const std::size_t row : rows)
     for (std::size_t i = 0; i < width(); ++i) part.value.push_back(value[row * width() + i]);
   return part;

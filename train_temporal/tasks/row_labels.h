@@ -19,14 +19,13 @@ struct RowLabels {
   // [n, C] of kLogistic (0 or 1) and kSquares, NaN: no label, and the row tells that output
   // nothing; else [n]: the class, or a survival_label(), which every row has.
   std::vector<double> value = {};
-  std::vector<double> offset = {};  // [C] of kLogistic: added to every row's outputs; empty: none
 
   std::size_t width() const {  // labels of a row
     return loss == Loss::kLogistic || loss == Loss::kSquares ? outputs : 1;
   }
   std::size_t rows() const { return value.size() / width(); }
   bool of_classes() const {  // each row is of one class, which `value` numbers: discriminants fit
-    return loss == Loss::kSoftmax || (loss == Loss::kLogistic && outputs == 1 && offset.empty());
+    return loss == Loss::kSoftmax || (loss == Loss::kLogistic && outputs == 1);
   }
   RowLabels at(const std::vector<std::size_t>& rows) const;
   // About the second derivative of a row's loss, on average, by which steps are scaled.

@@ -1,5 +1,5 @@
-// Times to an event, of which some are censored: the labels, the losses of two models of them, and
-// how their outputs become a risk and the probability of no event up to a horizon.
+// Times to an event, of which some are censored: the labels, Cox's loss, and how its outputs become
+// a risk and the probability of no event up to a horizon.
 #pragma once
 
 #include <cmath>
@@ -30,37 +30,13 @@ BatchLoss cox_loss(std::span<const double> z, std::span<const double> label);
 // True where that loss ranks: an event came before another exam's, or while another was followed.
 bool has_comparable_pair(std::span<const double> label);
 
-// Cox: Readout::mean, times and hazards from a training part's outputs z [n]: Breslow's estimate of
+// Readout::mean, times and hazards from a training part's outputs z [n]: Breslow's estimate of
 // the cumulative hazard of an exam with the part's mean output. Its steps are the times of events.
 void fit_baseline(Readout& readout, std::span<const double> z, std::span<const double> label);
 
-inline constexpr std::size_t kIntervalLimit = 1000;  // of kHazards
-
-// Hazards: `intervals` that end at quantiles of the times of events, (times[j − 1], times[j]], each
-// later than the one before, and the logit of the share that has an event in each of those that
-// reach it, drawn by half an exam towards that of all intervals. An output is added to it.
-void set_intervals(Readout& readout, std::span<const double> label, std::size_t intervals);
-
-// The negative log likelihood of an exam with discrete-time hazards σ(z + hazards), z [J]
-// (Gensheimer and Narasimhan 2019); censored exams survive an interval of which they reach the
-// middle. `gradient`, unless null: of the loss divided by `total`.
-double hazards_loss(std::span<const double> z, double label, const Readout& readout, double total,
-                    float* gradient);
-
-// Of every interval 1 where the exam had an event in it, 0 where it survived it, NaN where it tells
-// nothing, [J].
-std::vector<double> interval_labels(double label, const Readout& readout);
-
-// The scores of a time are the risk, then the probability of no event up to each of the target's
-// horizons. The risk is Cox's logarithm of the relative hazard; of discrete-time hazards it is the
-// mean over the intervals' ends of the cumulative hazard −log S, the mortality of Ishwaran et al.
-// 2008. Within an interval log S falls evenly; Cox's falls at the times of events. Behind the last
-// time S stays.
-//
-// These scores rest on, Cox: the cumulative baseline hazard at each horizon, [H]; hazards: the
-// shares of the intervals' hazards −log(1 − σ) in the risk and in −log S at each horizon,
-// [1 + H, J].
+// The scores of a time are the risk, the logarithm of the relative hazard, then the probability of
+// no event up to each of the target's horizons, which falls at the times of events and stays behind
+// the last one. They rest on this, the cumulative baseline hazard at each horizon, [H].
 std::vector<double> baseline_at(const Target& target, const Readout& readout);
-std::vector<double> interval_shares(const Target& target, const Readout& readout);
 
 }  // namespace coldframe::temporal

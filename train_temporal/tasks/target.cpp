@@ -5,7 +5,6 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "train_temporal/tasks/survival.h"
 #include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
@@ -17,8 +16,7 @@ constexpr std::size_t kMostWholeNumbers = 20;  // more are taken for a measureme
 std::string expected_target(const TaskKind& kind) {
   if (kind.names_classes()) return kind.most_classes() == 2 ? "2 classes" : "at least 2 classes";
   if (kind.scale != Scale::kTime) return "no class";
-  return concat("no class, an event, horizons that ascend from above 0 and at most ",
-                kIntervalLimit, " intervals");
+  return "no class, an event, and horizons that ascend from above 0";
 }
 
 }  // namespace
@@ -82,7 +80,6 @@ Json to_json(const Target& target) {
   json["event"] = target.event;
   json["event_value"] = target.event_value;
   json["horizons"] = target.horizons;
-  json["intervals"] = target.intervals;
   return json;
 }
 
@@ -99,12 +96,10 @@ Target target_from_json(const Json& json) {
     target.event = json.at("event").get<std::string>();
     target.event_value = json.at("event_value").get<std::string>();
     target.horizons = json.at("horizons").get<std::vector<double>>();
-    target.intervals = json.at("intervals").get<std::size_t>();
   }
   if (target.kind().is_sound(target)) return target;
   std::string found = concat(target.classes.size(), " classes");
-  if (target.scale() == Scale::kTime)
-    found += concat(", ", target.horizons.size(), " horizons, ", target.intervals, " intervals");
+  if (target.scale() == Scale::kTime) found += concat(", ", target.horizons.size(), " horizons");
   throw DataError(concat("target '", target.name, "' of the task ", word, ": ", found,
                          "; expected ", expected_target(target.kind())));
 }

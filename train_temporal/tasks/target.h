@@ -25,10 +25,9 @@ struct Target {
   std::vector<std::string> classes;  // binary: {negative, positive}; numbers and times: none
   bool per_frame = false;            // one value for every frame, not for the exam
   // Times to an event: the column that says whether it came, the value that says so ("": 1, yes, …)
-  // and the times up to which survival is predicted, ascending; of kHazards the intervals.
+  // and the times up to which survival is predicted, ascending.
   std::string event = {}, event_value = {};
   std::vector<double> horizons = {};
-  std::size_t intervals = 0;
 
   bool operator==(const Target&) const = default;
   const TaskKind& kind() const;
@@ -49,7 +48,6 @@ struct Readout {
   double mean = 0, deviation = 1;
   double temperature = 1, threshold = 0.5;  // classes (temperature: not ordinal); binary
   // Cox: the training part's times of events and the cumulative baseline hazard from each on.
-  // Hazards: where intervals end, and the logits that outputs are added to.
   std::vector<double> times = {}, hazards = {};
 
   bool operator==(const Readout&) const = default;

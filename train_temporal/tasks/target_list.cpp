@@ -40,7 +40,7 @@ void check_survival(const TargetRequest& request) {
                              request.name, ":EVENT"));
   if (survival || request.event.empty()) return;
   throw ConfigError(concat("--target ", request.name, ":", request.event,
-                           " is a time to an event, learnt as cox or hazards, not as ",
+                           " is a time to an event, learnt as cox, not as ",
                            task_name(*request.task)));
 }
 

@@ -66,7 +66,6 @@ class TaskKind {
   virtual bool names_classes() const { return false; }
   virtual std::size_t most_classes() const { return 64; }  // more is an identifier or a measurement
   virtual bool has_threshold() const { return false; }     // see Target
-  virtual bool has_intervals() const { return false; }     // likewise
   // What there is to say of the labels that were found; `numeric`: all are numbers.
   virtual std::string note_on_labels(const Target& target, bool numeric,
                                      bool task_was_asked) const {

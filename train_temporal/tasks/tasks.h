@@ -5,17 +5,15 @@ namespace coldframe::temporal {
 
 class TaskKind;
 
-enum class Task { kBinary, kMulticlass, kOrdinal, kRegression, kCox, kHazards };
-inline constexpr Task kStandardTimeTask = Task::kCox;  // of a time to an event, unless one is asked
+enum class Task { kBinary, kMulticlass, kOrdinal, kRegression, kCox };
 
 const TaskKind& binary_task();      // classes.cpp
 const TaskKind& multiclass_task();  // classes.cpp
 const TaskKind& ordinal_task();     // ordinal.cpp
 const TaskKind& regression_task();  // number.cpp
 const TaskKind& cox_task();         // cox.cpp
-const TaskKind& hazards_task();     // hazards.cpp
 
-inline constexpr const TaskKind& (*kTasks[])() = {binary_task,     multiclass_task, ordinal_task,
-                                                  regression_task, cox_task,        hazards_task};
+inline constexpr const TaskKind& (*kTasks[])() = {binary_task, multiclass_task, ordinal_task,
+                                                  regression_task, cox_task};
 
 }  // namespace coldframe::temporal

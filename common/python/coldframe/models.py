@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, linear, scaled_dot_product_attention, softplus
+from torch.nn.functional import gelu, linear, scaled_dot_product_attention
 
 from coldframe.programs import Place
 
@@ -623,14 +623,14 @@ _KINDS: dict[str, type[TemporalModel]] = {
 
 def _output_count(target: Mapping[str, Any]) -> int:
     classes = len(target["classes"])
-    counts = {"regression": 1, "cox": 1, "hazards": target.get("intervals", 0), "ordinal": classes - 1}
+    counts = {"regression": 1, "cox": 1, "ordinal": classes - 1}
     return int(counts.get(target["task"], classes))
 
 
 def _read(target: Mapping[str, Any], outputs: Tensor) -> Tensor:
     if target["task"] == "regression":
         return outputs[..., 0].mul(target["deviation"]).add(target["mean"])
-    if target["task"] in ("cox", "hazards"):
+    if target["task"] == "cox":
         return _read_survival(target, outputs)
     if target["task"] != "ordinal":
         return outputs.div(target["temperature"]).softmax(-1)
@@ -643,14 +643,10 @@ def _read_survival(target: Mapping[str, Any], outputs: Tensor) -> Tensor:
     """The risk, then the probability of no event up to each horizon."""
     horizons, times, hazards = (outputs.new_tensor(target[name]) for name in ("horizons", "times", "hazards"))
     none = torch.zeros_like(outputs[..., :1]).flatten()[:1]
-    if target["task"] == "cox":  # the baseline's cumulative hazard is a step function; logarithms add up
-        risk = target["mean"] + target["deviation"] * outputs
-        baseline = torch.cat([none, hazards])[torch.searchsorted(times, horizons, right=True)]
-        return torch.cat([risk, (-(baseline.log() + risk).exp()).exp()], -1)
-    each = softplus(outputs + hazards)  # −log(1 − hazard) of the interval (start, end], in which log S falls evenly
-    starts = torch.cat([none, times[:-1]])
-    shares = ((horizons[:, None] - starts) / (times - starts)).clamp(0, 1)  # [horizons, intervals]
-    return torch.cat([each.cumsum(-1).mean(-1, keepdim=True), (-(each @ shares.T)).exp()], -1)
+    risk = target["mean"] + target["deviation"] * outputs
+    # The baseline's cumulative hazard is a step function; logarithms add up.
+    baseline = torch.cat([none, hazards])[torch.searchsorted(times, horizons, right=True)]
+    return torch.cat([risk, (-(baseline.log() + risk).exp()).exp()], -1)
 
 
 def _encoded(column: Mapping[str, Any], exam: Mapping[str, Any]) -> list[float]:

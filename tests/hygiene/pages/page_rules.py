@@ -48,7 +48,7 @@ SCRIPTS = {
     "tests/soak/order_and_intervals": Small("--exams 24 --cohorts order", findings=True),
     "tests/soak/pairs": Small("1"),
     "tests/soak/streams": Small("--exams 24", findings=True),
-    "tests/soak/survival": Small("--exams 60 --tasks cox", findings=True),
+    "tests/soak/survival": Small("--exams 60", findings=True),
     "tests/soak/verdicts": Small("--seeds 0 --nulls 1", findings=True),
     "tests/train_temporal/permuted_labels.py": Small("--times 2 -- --epochs 1"),
     "tests/train_temporal/reference_training.py": Small("--epochs 1 --bootstrap 10", ((" --folds 5 --repeats 5", " --folds 2"),), True),

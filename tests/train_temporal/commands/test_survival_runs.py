@@ -1,12 +1,11 @@
 """Times to an event from the command line: on a made cohort where only the order of an exam's frames
-tells when its event comes, both tasks find it and controls without the order do not; figures equal
+tells when its event comes, Cox's model finds it and controls without the order do not; figures equal
 scikit-survival's on the predictions, and predict's risks and survival a model read by PyTorch alone."""
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from run_support import content, interrupt
 from sksurv.metrics import concordance_index_censored, cumulative_dynamic_auc, integrated_brier_score
 from sksurv.util import Surv
@@ -61,10 +60,9 @@ def value(model, name):
     return figure[figure["primary"]]["value"]
 
 
-@pytest.mark.parametrize("task", ["cox", "hazards"])
-def test_by_default_fits_take_the_summary_that_tells_the_time(cache, tmp_path, task):
+def test_by_default_fits_take_the_summary_that_tells_the_time(cache, tmp_path):
     out = tmp_path / "run"
-    summary, table, _ = train(cache, out, "days:died", "--task", task, "--inputs", "auto", "--epochs", 2, "--folds", 2)
+    summary, table, _ = train(cache, out, "days:died", "--inputs", "auto", "--epochs", 2, "--folds", 2)
     main = summary["models"][0]
     assert all("none" not in fold for fold in main["families"]) and value(main, "harrell_c") > 0.8
     succeed("predict", "--run", out, "--cache", cache, "--out", tmp_path / "new.csv")
@@ -72,15 +70,15 @@ def test_by_default_fits_take_the_summary_that_tells_the_time(cache, tmp_path, t
     assert np.corrcoef(both.risk_x.rank(), both.risk_y.rank())[0, 1] > 0.9
 
 
-@pytest.fixture(scope="module", params=["cox", "hazards"])
-def run(request, cache, tmp_path_factory):
-    out = tmp_path_factory.mktemp(request.param) / "run"
-    return request.param, out, *train(cache, out, "days:died", "--task", request.param, "--compare", "mean,shuffled",
-                                      "--subgroups", "site", "--characteristics", "site", "--figures")
+@pytest.fixture(scope="module")
+def run(cache, tmp_path_factory):
+    out = tmp_path_factory.mktemp("cox") / "run"
+    return out, *train(cache, out, "days:died", "--compare", "mean,shuffled", "--subgroups", "site", "--characteristics", "site",
+                       "--figures")
 
 
 def test_only_what_sees_the_order_ranks_the_events(run):
-    _, _, summary, _, done = run
+    _, summary, _, done = run
     concordance = {model["name"]: value(model, "harrell_c") for model in summary["models"]}
     assert concordance["gru"] > 0.95, concordance
     assert all(0.45 <= concordance[name] <= 0.55 for name in ("mean", "shuffled")), concordance
@@ -90,7 +88,7 @@ def test_only_what_sees_the_order_ranks_the_events(run):
 
 
 def test_figures_equal_scikit_survival(run):
-    _, out, summary, table, _ = run
+    out, summary, table, _ = run
     horizons = [at["at"] for at in summary["survival"]["horizons"]]
     names = [f"survival_{h:g}" for h in horizons]
     assert len(horizons) == 3
@@ -126,7 +124,7 @@ def test_figures_equal_scikit_survival(run):
 
 
 def test_predict_and_evaluate_at_other_horizons(run, cache, tmp_path):
-    task, out, *_ = run
+    out, *_ = run
     exams, features = made_exams(40, seed=7, name="other")
     new = make_cache(tmp_path, exams, features, name="new.cache")
     words = ["--run", out, "--cache", new, "--horizons", "50,200,5000"]
@@ -167,15 +165,14 @@ def test_events_at_yearly_visits_are_predicted_for_no_other_time(tmp_path):
     assert table.survival_700.equals(table.survival_365) and (table.survival_730 < table.survival_700).all()
 
 
-def test_runs_of_one_event_are_compared_whatever_the_task(cache, tmp_path):
+def test_runs_of_one_event_are_compared_at_common_horizons(cache, tmp_path):
     few = ["--epochs", 3, "--folds", 2, "--hidden", 8]
-    runs = [tmp_path / name for name in ("cox", "hazards", "other")]
-    for out, words in zip(runs, [["--horizons", "40,80,120"], ["--task", "hazards", "--horizons", "80,120,200"],
-                                 ["--horizons", "60"]], strict=True):
+    runs = [tmp_path / name for name in ("one", "two", "other")]
+    for out, words in zip(runs, [["--horizons", "40,80,120"], ["--horizons", "80,120,200"], ["--horizons", "60"]], strict=True):
         train(cache, out, "days:died", *few, *words)
     done = succeed("evaluate", "--run", runs[0], "--against", runs[1], "--bootstrap", 20, "--json")
     summary = json.loads(done.stdout)
-    assert [at["at"] for at in summary["survival"]["horizons"]] == [80, 120] and summary["task"] == "cox against hazards"
+    assert [at["at"] for at in summary["survival"]["horizons"]] == [80, 120]
     for model, out in zip(summary["models"], runs, strict=False):
         own = json.loads((out / "summary.json").read_text())["models"][0]
         assert value(model, "harrell_c") == pytest.approx(value(own, "harrell_c"), abs=1e-12)
@@ -241,18 +238,9 @@ def test_exams_of_one_patient_are_not_tested_as_independent(tmp_path):
     assert "no log-rank test: exams of a patient are not independent" in done.stdout
 
 
-def test_few_events_get_few_intervals(tmp_path):
-    exams, features = made_exams(200)
-    for number, entry in enumerate(exams):
-        entry["columns"]["died"] = "yes" if number % 8 == 0 else "no"
-    _, _, done = train(make_cache(tmp_path, exams, features), tmp_path / "run", "days:died:hazards", "--folds", 2, "--epochs", 1)
-    card = fitted.models_of(tmp_path / "run")[0].card
-    assert card["targets"][0]["intervals"] == len(card["targets"][0]["times"]) == 2, done.stderr
-
-
-@pytest.mark.parametrize("task, model", [("cox", "gru"), ("cox", "lstm"), ("hazards", "gru")])
-def test_micro_batches_and_threads_change_nothing(cache, tmp_path, task, model):
-    few = ["--task", task, "--epochs", 4, "--model", model, "--folds", 2]
+@pytest.mark.parametrize("model", ["gru", "lstm"])
+def test_micro_batches_and_threads_change_nothing(cache, tmp_path, model):
+    few = ["--epochs", 4, "--model", model, "--folds", 2]
     tables, losses = {}, {}
     for name, words in [("whole", ["--threads", 1]), ("two", ["--threads", 2]), ("micro", ["--micro-batch", 5]),
                         ("jobs", ["--jobs", 2])]:
@@ -285,7 +273,7 @@ def test_a_value_that_means_the_event_and_labels_of_a_file(cache, tmp_path):
     (tmp_path / "twice.csv").write_text(labels.read_text() + "exam-0,1,0\n")
     refused = coldframe(*command(cache, tmp_path / "twice", "double:event", "--labels", tmp_path / "twice.csv"))
     assert refused.returncode == 3 and "keep one of the two" in refused.stderr
-    _, doubled, _ = train(cache, tmp_path / "file", "double:event:hazards", "--labels", labels, *few)
+    _, doubled, _ = train(cache, tmp_path / "file", "double:event", "--labels", labels, *few)
     assert len(table) == 239 and len(doubled) == 240
     both = table.merge(doubled, on="exam")
     np.testing.assert_allclose(both.label_y, 2 * both.label_x)
@@ -314,7 +302,7 @@ def test_a_time_beside_another_target(cache, tmp_path):
     ("days", ["--task", "cox"], "needs the column that says whether the event came"),
     ("days:cox", [], "needs the column that says whether the event came"),
     ("days:nothing", [], "'nothing' is no task"),
-    ("days:died", ["--task", "regression"], "learnt as cox or hazards"),
+    ("days:died", ["--task", "regression"], "learnt as cox, not as regression"),
     ("days:word", [], "expected 0 and 1, no and yes"),
     ("days:dead", [], "--positive VALUE"),
     ("days:dead", ["--positive", "ill"], "is no value of 'dead'"),

@@ -54,27 +54,6 @@ Json cox_of(const std::vector<double>& risk, const std::vector<double>& label) {
           {"hazards", readout.hazards}};
 }
 
-// The last columns as outputs of as many intervals.
-Json hazards_of(const ScoredExams& exams, const std::vector<double>& label) {
-  const Target target{"time",         Task::kHazards,       {}, false, "event", "",
-                      exams.horizons, exams.horizons.size()};
-  Readout readout;
-  set_intervals(readout, label, target.intervals);
-  std::vector<double> loss;
-  std::vector<float> gradient(label.size() * target.intervals);
-  const std::vector<double> z = survival_of(exams);
-  for (std::size_t i = 0; i < label.size(); ++i)
-    loss.push_back(hazards_loss(std::span(z).subspan(i * target.intervals, target.intervals),
-                                label[i], readout, 1, &gradient[i * target.intervals]));
-  const std::vector<double> none(label.size() * target.intervals);
-  return {{"typical", scores_of(target, readout, none)},
-          {"ends", readout.times},
-          {"logits", readout.hazards},
-          {"loss", loss},
-          {"gradient", gradient},
-          {"scores", scores_of(target, readout, z)}};
-}
-
 Json all_of(const std::string& path) {
   const CsvTable table = read_csv(path);
   ScoredExams exams;
@@ -99,8 +78,7 @@ Json all_of(const std::string& path) {
                {"log_rank", {test.statistic, test.p, test.freedom}},
                {"uno_without_tau", to_json(uno_c(outcomes, risks_of(exams), INFINITY))},
                {"horizons", at_horizons(exams)},
-               {"cox", cox_of(risks_of(exams), label)},
-               {"hazards", hazards_of(exams, label)}};
+               {"cox", cox_of(risks_of(exams), label)}};
   for (const Metric metric : metrics_for(exams))
     json[std::string(metric->key)] = to_json(compute_metric(metric, exams));
   return json;

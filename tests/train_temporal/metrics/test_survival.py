@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from sksurv.compare import compare_survival
 from sksurv.linear_model.coxph import BreslowEstimator, CoxPHOptimizer
 from sksurv.metrics import (brier_score, concordance_index_censored, concordance_index_ipcw,
@@ -123,57 +122,6 @@ def test_cox_loss_and_baseline(cases):
         np.testing.assert_array_equal(ours["cox"]["times"], np.unique(time[event]))
         close(ours["cox"]["hazards"], breslow.y[np.searchsorted(breslow.x, ours["cox"]["times"])])
         assert ours["cox"]["comparable"] == (concordance_index_censored(event, time, risk)[1:3] != (0, 0))
-
-
-def test_hazards_equal_cross_entropies_of_intervals(cases):
-    for (time, event, _, _, horizons, survival), ours in cases:
-        hazards = ours["hazards"]
-        ends = np.array(hazards["ends"])
-        starts = np.r_[0, ends[:-1]]
-        assert set(ends) <= set(time[event]) and ends[-1] == time[event].max() and (np.diff(ends) > 0).all()
-        t, e = time[:, None], event[:, None]
-        survives = np.where(e, t > ends, t >= (starts + ends) / 2)
-        survives = np.cumprod(survives, axis=1).astype(bool)
-        first = np.cumsum(~survives, axis=1) == 1
-        asked, happens = survives | (first & e), first & e
-        rate = (happens.sum() + 0.5) / (asked.sum() + 1)
-        close(hazards["logits"], np.log((happens.sum(0) + 0.5 * rate) / ((asked & ~happens).sum(0) + 0.5 * (1 - rate))))
-        z = torch.tensor(survival, requires_grad=True)
-        logit = z + torch.tensor(hazards["logits"], dtype=torch.float64)
-        of_each = torch.nn.functional.binary_cross_entropy_with_logits(
-            logit, torch.tensor(happens, dtype=torch.float64), torch.tensor(asked, dtype=torch.float64), reduction="none").sum(1)
-        close(hazards["loss"], of_each.detach())
-        of_each.sum().backward()
-        np.testing.assert_allclose(hazards["gradient"], z.grad.flatten(), atol=1e-6)
-        cumulative = np.cumsum(-np.log(1 - torch.sigmoid(logit).detach().numpy()), axis=1)
-        scores = np.reshape(hazards["scores"], (len(time), -1))
-        np.testing.assert_allclose(scores[:, 0], cumulative.mean(axis=1), rtol=1e-9)
-        at = np.array([np.interp(horizons, np.r_[0, ends], np.r_[0, row]) for row in cumulative])
-        np.testing.assert_allclose(scores[:, 1:], np.exp(-at), rtol=1e-9)
-
-
-def test_hazards_of_nothing_learnt_are_those_of_the_cohort(tmp_path):
-    """Outputs of 0 predict Kaplan and Meier's share, however few events there are for the intervals."""
-    made = []
-    for events in (6, 12, 40, 200):
-        random = np.random.default_rng(events)
-        time, event = np.sort(random.uniform(1, 100, 400)), np.zeros(400, bool)
-        event[random.choice(300, events, replace=False)] = True
-        horizons = np.linspace(8, 80, 6)
-        made.append((time, event, np.zeros(400), np.zeros(400), horizons, np.zeros((400, 6))))
-    for (time, event, *_, horizons, _), ours in zip(made, run_driver(tmp_path, made), strict=True):
-        times, survival = kaplan_meier_estimator(event, time)
-        observed = survival[np.searchsorted(times, horizons[-1], side="right") - 1]
-        typical = np.reshape(ours["hazards"]["typical"], (len(time), -1))[0]
-        assert abs(typical[-1] - observed) < 0.12 * (1 - observed), (event.sum(), typical[-1], observed)
-
-
-def test_intervals_of_tied_events_all_have_a_length(tmp_path):
-    time = np.r_[np.repeat([3.0, 5.0], 20), [8.0]]
-    event = np.r_[np.ones(40), 0].astype(bool)
-    (ours,) = run_driver(tmp_path, [(time, event, np.zeros(41), np.zeros(41), [1, 2, 3, 4], np.zeros((41, 4)))])
-    assert ours["hazards"]["ends"] == [1.5, 3, 4, 5]
-    assert np.isfinite(ours["hazards"]["typical"]).all()
 
 
 def test_a_perfect_rank_is_exactly_1_and_a_reversed_one_0(tmp_path):

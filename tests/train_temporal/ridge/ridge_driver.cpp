@@ -27,7 +27,6 @@ RowLabels labels_of(const Json& json) {
   for (const Json& value : json.at("value"))
     labels.value.push_back(value.is_null() ? std::numeric_limits<double>::quiet_NaN()
                                            : value.get<double>());
-  if (json.contains("offset")) labels.offset = json["offset"].get<std::vector<double>>();
   return labels;
 }
 

@@ -217,17 +217,17 @@ def test_a_gain_is_what_constants_lack(tmp_path):
 
 
 def test_outputs_with_labels_of_their_own_are_fitted_apart(tmp_path):
-    """Logistic outputs share the penalty and nothing else; a row may lack the label of one; an offset is added."""
+    """Logistic outputs share the penalty and nothing else; a row may lack the label of one."""
     random = np.random.default_rng(5)
     x = made_rows(random, 90, 8)
     y = (latent(random, x)[:, None] > [-1, 0.5]).astype(float)
     known = np.stack([np.ones(90, bool), y[:, 0] > 0], 1)
     value = [None if not k else v for v, k in zip(y.ravel().tolist(), known.ravel(), strict=True)]
-    case = {"x": x.tolist(), "loss": "logistic", "outputs": 2, "value": value, "penalty": 3.0, "offset": [0.5, -1.0]}
+    case = {"x": x.tolist(), "loss": "logistic", "outputs": 2, "value": value, "penalty": 3.0}
     fit, = run_driver(tmp_path, [case])
     weights = np.reshape(fit["weights"], (8, 2))
     for output in range(2):
         rows = known[:, output]
         alone = LogisticRegression(C=1 / 3, tol=1e-10, max_iter=10000).fit(x[rows], y[rows, output])
         np.testing.assert_allclose(weights[:, output], alone.coef_[0], atol=2e-5)
-        assert fit["intercept"][output] + case["offset"][output] == pytest.approx(alone.intercept_[0], abs=2e-5)
+        assert fit["intercept"][output] == pytest.approx(alone.intercept_[0], abs=2e-5)

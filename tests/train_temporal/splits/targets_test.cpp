@@ -76,13 +76,13 @@ TEST(TargetList, ReadsNamesAndTasks) {
   EXPECT_THAT(read("x:regression"), ElementsAre(TargetRequest{"x:regression", {}}));
   EXPECT_THAT(read("x:regression:binary"),
               ElementsAre(TargetRequest{"x:regression", Task::kBinary}));
-  const TargetRequest cox{"days", Task::kCox, "died"}, hazards{"days", Task::kHazards, "died"};
+  const TargetRequest cox{"days", Task::kCox, "died"};
   EXPECT_THAT(read("days:died"), ElementsAre(cox));
-  EXPECT_THAT(read("days:died", "hazards"), ElementsAre(hazards));
-  EXPECT_THAT(read("days : died : hazards, a"), ElementsAre(hazards, TargetRequest{"a", {}}));
+  EXPECT_THAT(read("days:died", "cox"), ElementsAre(cox));
+  EXPECT_THAT(read("days : died : cox, a"), ElementsAre(cox, TargetRequest{"a", {}}));
   EXPECT_THROW(read("days:cox"), ConfigError);  // the task, whatever columns there are
   EXPECT_THROW(read("days:died:regression"), ConfigError);
-  EXPECT_THROW(read("days", "hazards"), ConfigError);
+  EXPECT_THROW(read("days", "cox"), ConfigError);
 }
 
 struct TaskCohort {

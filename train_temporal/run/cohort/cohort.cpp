@@ -67,7 +67,6 @@ std::vector<LabelOptions> wanted_labels(const TargetOptions& options,
     wanted[t].event = known[t].event;
     wanted[t].event_value = known[t].event_value;
     wanted[t].horizons = known[t].horizons;
-    wanted[t].intervals = known[t].intervals;
   }
   if (wanted.size() == 1 && !options.target.empty()) rename(wanted[0], options.target, columns);
   if (wanted.size() > 1 && !options.target.empty()) {

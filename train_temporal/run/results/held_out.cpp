@@ -202,8 +202,6 @@ TargetReport report_on(const FinishedRun (&runs)[2], std::size_t t) {
   report.title = "Coldframe comparison of two runs";
   report.subtitle = concat(runs[0].name, " against ", runs[1].name);
   describe_target(report, target);
-  if (const Task other = runs[1].targets[t].task; other != target.task)
-    report.task += concat(" against ", task_name(other));
   report.split = pair.same_folds ? "folds of both runs" : "exams that both runs held out";
   report.against = runs[1].name;
   for (std::size_t r = 0; r < 2; ++r) report.models.push_back(model_of(runs[r].name, pair, r, t));
@@ -220,9 +218,9 @@ TargetReport report_on(const FinishedRun (&runs)[2], std::size_t t) {
   return report;
 }
 
-// A time to an event may be learnt in several ways; labels are compared exam by exam.
+// Horizons may differ, and how an event is spelt; labels are compared exam by exam.
 bool asks_the_same(const Target& a, const Target& b) {
-  if (a.is_timed()) return b.is_timed() && a.name == b.name && a.event == b.event;
+  if (a.is_timed()) return a.name == b.name && a.event == b.event;
   return a == b;
 }
 
