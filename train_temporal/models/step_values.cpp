@@ -8,7 +8,7 @@ namespace coldframe::temporal {
 namespace {
 
 // Streams that are weighed take these: of each stream and at all, while it is done, in training and
-// in evaluation, and what training keeps of it. TorchOperations::weigh() has so many tensors.
+// in evaluation, and what training keeps of it. PackedFrames::weigh() has so many tensors.
 struct Gates {
   double each, once;
 };

@@ -93,7 +93,7 @@ void FusedPass::gather(const Dataset& dataset, const PackedBatch& batch, const D
   if (model_.config_.streams.empty()) return;
   const std::span<float> all(features_.data(),
                              batch.row_keys.size() * static_cast<std::size_t>(dimension));
-  for (float& x : all) x = std::isnan(x) ? 0.0f : x;  // as TorchOperations::features() does
+  for (float& x : all) x = std::isnan(x) ? 0.0f : x;  // as PackedFrames::features() does
 }
 
 void FusedPass::gather_rows(const Dataset& dataset, std::span<const std::int64_t> rows,

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "common/text/text.h"
 #include "common/torch/to_device.h"
 #include "train_temporal/models/inputs/covariate_inputs.h"
 #include "train_temporal/models/mixed_precision.h"
@@ -25,6 +26,19 @@ std::vector<std::int64_t> first_rows(const PackedBatch& batch) {
   std::vector<std::int64_t> rows(batch.batch_sizes.size() + 1);
   std::partial_sum(batch.batch_sizes.begin(), batch.batch_sizes.end(), rows.begin() + 1);
   return rows;
+}
+
+// Standardised inputs x [N, D] with 0 for what is missing, and for all streams but
+// config.only_stream, if there is one.
+torch::Tensor without_missing(const torch::Tensor& x, const ModelConfig& config) {
+  const torch::Tensor known = x.nan_to_num(0.0);
+  if (config.only_stream < 0) return known;
+  const std::int64_t streams = std::ssize(config.streams), width = config.stream_width();
+  torch::Tensor seen = torch::ones({x.size(1)}, x.options());
+  seen.narrow(0, 0, streams * width + streams).zero_();
+  seen.narrow(0, config.only_stream * width, width).fill_(1);
+  seen[streams * width + config.only_stream] = 1;
+  return known * seen;
 }
 
 // x: [N, 2, h, d], queries and keys
@@ -115,7 +129,10 @@ torch::Tensor rotary_speeds(std::int64_t hidden) {
 PackedFrames::PackedFrames(const ModelConfig& config, const StateDict& tensors,
                            const torch::Tensor& features, const PackedBatch& batch,
                            const Dropout& dropout, const torch::Tensor& covariates, bool training)
-    : TorchOperations(config, tensors, features, batch.tensors.time),
+    : Operations(config),
+      tensors_(tensors),
+      features_(features),
+      time_(batch.tensors.time),
       batch_(batch),
       dropout_(dropout),
       covariates_(covariates),
@@ -123,8 +140,43 @@ PackedFrames::PackedFrames(const ModelConfig& config, const StateDict& tensors,
       device_(batch.tensors.time.device()),
       first_(first_rows(batch)) {}
 
-void PackedFrames::add_noise(torch::Tensor& x) {
-  dropout_.add_noise(batch_.row_keys, x);
+Value PackedFrames::features() {
+  torch::Tensor x = (features_ - tensor("feature_mean")) / tensor("feature_std");
+  if (!config_.blank) dropout_.add_noise(batch_.row_keys, x);
+  return of(config_.streams.empty() ? x : without_missing(x, config_));
+}
+
+TimeInputs PackedFrames::times() {
+  const std::int64_t values = config_.time_values();
+  return {of((time_.narrow(1, kLogInterval, values) - tensor("time_mean")) / tensor("time_std")),
+          of(time_.narrow(1, kIntervalKnown, values)), of(time_.narrow(1, kTimeKnown, 1))};
+}
+
+Value PackedFrames::linear(const Value& x, const std::string& name, std::int64_t) {
+  return of(at::linear(x.tensor, tensor(weight_of(name)), tensor(bias_of(name))));
+}
+
+Value PackedFrames::norm(const Value& x, const std::string& name) {
+  return of(torch::layer_norm(x.tensor, {x.width}, tensor(weight_of(name)), tensor(bias_of(name))));
+}
+
+Value PackedFrames::join(const std::vector<Value>& parts) {
+  std::vector<torch::Tensor> tensors;
+  for (const Value& part : parts) tensors.push_back(part.tensor);
+  return of(torch::cat(tensors, 1));
+}
+
+Value PackedFrames::weigh(const std::vector<Value>& values, const std::vector<Value>& scores,
+                          const Value& there) {
+  std::vector<torch::Tensor> all_values, all_scores;
+  for (const Value& value : values) all_values.push_back(value.tensor);
+  for (const Value& score : scores) all_scores.push_back(score.tensor);
+  const torch::Tensor score = torch::stack(all_scores);         // [S, N, H]
+  const torch::Tensor present = there.tensor.t().unsqueeze(2);  // [S, N, 1]
+  const torch::Tensor weight = present * (score - std::get<0>(score.detach().max(0, true))).exp();
+  // The sum is 0 where no stream is left, as in a control that sees another one alone.
+  constexpr double kNothing = 1e-12;
+  return of((weight * torch::stack(all_values)).sum(0) / weight.sum(0).clamp_min(kNothing));
 }
 
 Value PackedFrames::dropout(const Value& x, RandomPurpose layer) {
@@ -167,6 +219,17 @@ Value PackedFrames::clock() {
       1));
 }
 
+std::vector<torch::Tensor> PackedFrames::recurrent_weights(std::int64_t layer) const {
+  std::vector<torch::Tensor> weights;
+  const std::string name = config_.architecture->name;
+  for (const char* end : {"", "_reverse"}) {
+    if (*end != '\0' && !config_.bidirectional) continue;
+    for (const char* part : {".weight_ih", ".weight_hh", ".bias_ih", ".bias_hh"})
+      weights.push_back(tensor(concat(name, part, "_l", layer, end)));
+  }
+  return weights;
+}
+
 Value PackedFrames::recur(const Value& x, std::int64_t layer) {
   if (config_.decays()) return of(decaying(x.tensor, layer));
   std::vector<torch::Tensor> weights = recurrent_weights(layer);
@@ -204,6 +267,15 @@ torch::Tensor PackedFrames::recurrent_on_cuda(const torch::Tensor& x, at::Tensor
   return grid ? states.flatten(0, 1) : states;
 }
 
+torch::Tensor PackedFrames::decay_factors(std::int64_t layer) const {
+  const torch::Tensor interval =
+      (time_.narrow(1, kLogInterval, 1) - tensor("time_mean").narrow(0, 0, 1)).exp() *
+      time_.narrow(1, kIntervalKnown, 1);  // [N, 1]
+  const std::string name = concat("decay_l", layer);
+  const torch::Tensor rate = at::linear(interval, tensor(weight_of(name)), tensor(bias_of(name)));
+  return (-torch::relu(rate)).exp();
+}
+
 torch::Tensor PackedFrames::decaying(const torch::Tensor& x, std::int64_t layer) {
   std::vector<torch::Tensor> w = recurrent_weights(layer);
   for (torch::Tensor& weight : w) weight = cast_once(weight);
@@ -230,6 +302,11 @@ torch::Tensor PackedFrames::rows_before(std::int64_t back) const {
     }
   }
   return int_tensor(rows, device_);
+}
+
+Value PackedFrames::convolved(const torch::Tensor& x, const std::string& name) const {
+  const torch::Tensor& weight = tensor(weight_of(name));  // [W, in, taps]
+  return of(at::linear(x, weight.transpose(1, 2).flatten(1), tensor(bias_of(name))));
 }
 
 Value PackedFrames::convolve(const Value& x, const std::string& name, std::int64_t,

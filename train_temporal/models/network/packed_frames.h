@@ -1,21 +1,42 @@
-// A model on a packed batch: all frames at once, for training and for prediction of whole exams.
+// A model on a packed batch in LibTorch: all frames at once, for training and for prediction. The
+// rows of a tensor are frames, or exams.
 #pragma once
 
 #include <map>
+#include <optional>
 
-#include "train_temporal/models/network/torch_operations.h"
+#include "common/torch/safetensors.h"
+#include "train_temporal/models/dropout.h"
+#include "train_temporal/models/network/operations.h"
 
 namespace coldframe::temporal {
 
-class PackedFrames final : public TorchOperations {
+class PackedFrames final : public Operations {
  public:
   // `covariates`: SequenceModel::covariates. All must live on.
   PackedFrames(const ModelConfig& config, const StateDict& tensors, const torch::Tensor& features,
                const PackedBatch& batch, const Dropout& dropout, const torch::Tensor& covariates,
                bool training);
 
+  Value features() override;
+  TimeInputs times() override;
   Value clock() override;
   Value covariates() override;
+  Value linear(const Value& x, const std::string& name, std::int64_t width) override;
+  Value norm(const Value& x, const std::string& name) override;
+  Value add(const Value& a, const Value& b) override { return of(a.tensor + b.tensor); }
+  Value multiply(const Value& a, const Value& b) override { return of(a.tensor * b.tensor); }
+  Value one_minus(const Value& x) override { return of(1 - x.tensor); }
+  Value gelu(const Value& x) override { return of(torch::gelu(x.tensor)); }
+  Value relu(const Value& x) override { return of(torch::relu(x.tensor)); }
+  Value sine(const Value& x) override { return of(x.tensor.sin()); }
+  Value tanh(const Value& x) override { return of(x.tensor.tanh()); }
+  Value columns(const Value& x, std::int64_t from, std::int64_t width) override {
+    return of(x.tensor.narrow(1, from, width));
+  }
+  Value join(const std::vector<Value>& parts) override;
+  Value weigh(const std::vector<Value>& values, const std::vector<Value>& scores,
+              const Value& there) override;
   Value dropout(const Value& x, RandomPurpose layer) override;
   Value recur(const Value& x, std::int64_t layer) override;
   Value convolve(const Value& x, const std::string& name, std::int64_t width, std::int64_t taps,
@@ -32,7 +53,21 @@ class PackedFrames final : public TorchOperations {
     torch::Tensor cosine, sine;  // [N, 1, 1, d / 2]
   };
 
-  void add_noise(torch::Tensor& x) override;
+  static Value of(torch::Tensor tensor) {
+    const std::int64_t width = tensor.size(1);
+    return {width, std::move(tensor)};
+  }
+  const torch::Tensor& tensor(const std::string& name) const { return tensors_.at(name); }
+  // The weights of a recurrent layer, in each direction those from inputs, from the state, and both
+  // biases.
+  std::vector<torch::Tensor> recurrent_weights(std::int64_t layer) const;
+  bool is_lstm() const { return config_.architecture->gates == 4; }
+  // What the state of a GRU decays by before each frame, [N, H]: γ = exp(−max(0, w · interval +
+  // b)). Intervals are counted in the geometric mean of the training part's; one that is unknown is
+  // 0.
+  torch::Tensor decay_factors(std::int64_t layer) const;
+  // x: [N, taps · in], the inputs of all taps, the farthest first.
+  Value convolved(const torch::Tensor& x, const std::string& name) const;
   torch::Tensor decaying(const torch::Tensor& x, std::int64_t layer);
   torch::Tensor recurrent_on_cuda(const torch::Tensor& x, at::TensorList weights,
                                   const torch::Tensor& start) const;
@@ -42,6 +77,8 @@ class PackedFrames final : public TorchOperations {
   torch::Tensor places() const;
   const Grid& grid();
 
+  const StateDict& tensors_;             // of the model
+  const torch::Tensor features_, time_;  // [N, D] and [N, kTimeColumns] of N frames
   const PackedBatch& batch_;
   const Dropout& dropout_;
   const torch::Tensor& covariates_;

@@ -1,7 +1,7 @@
 // A temporal convolutional network (Bai, Kolter and Koltun 2018, arXiv:1803.01271): residual blocks
 // of two convolutions over three frames each, d = 2^L apart in block L. A convolution sees a frame
-// and those before it, none after it, so that frames that follow cannot change what is known of one
-// and it can be asked frame by frame; before the first frame are zeros.
+// and those before it, none after it, so that frames that follow cannot change what is known of
+// one; before the first frame are zeros.
 //   x ← g(x' + g(conv2(g(conv1(x)))))     x' = downsample(x) where widths differ, else x
 // g is GELU in place of the paper's ReLU, smooth as integrated gradients want it, with dropout
 // behind each convolution's; weights are not normalised. Its own tensors are torch.nn.Conv1d's:
