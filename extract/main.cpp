@@ -31,7 +31,6 @@
 #include "extract/plan/patients.h"
 #include "extract/plan/recipe.h"
 #include "extract/plan/resume/resume.h"
-#include "extract/plan/resume/reuse.h"
 
 namespace coldframe::extract {
 namespace {
@@ -64,23 +63,6 @@ cache::WriterLock lock_output(const cache::Location& location, const Part& part)
   return lock;
 }
 
-// A cache that was made before EXIF data were followed goes on without, and so does one that takes
-// over its features.
-void follow_exif_as(const cache::CacheReader* cached, frames::ReaderOptions& reader) {
-  if (!cached || reader.ignore_exif) return;
-  const Json& features = cached->recipe().features;
-  if (features.contains("reading") && features["reading"].contains("exif")) return;
-  reader.ignore_exif = true;
-  log_info(
-      "the cache holds JPEG images as they are stored, without the turns that their EXIF data "
-      "state, and goes on like that; give another --out to have them upright");
-}
-
-std::optional<ReusableCache> open_reused(const ExtractOptions& options) {
-  if (options.reuse.empty()) return std::nullopt;
-  return ReusableCache(options.reuse);
-}
-
 void check_recipe(const cache::Recipe& now, const std::optional<cache::CacheReader>& cached,
                   const ExtractOptions& options) {
   if (!cached || cached->recipe().cache_digest() == now.cache_digest()) return;
@@ -108,11 +90,6 @@ void tell_plan(const Plan& plan) {
   for (std::size_t i = 0; i < plan.changes.size() && i < kShown; ++i) log_info(plan.changes[i]);
   if (plan.changes.size() > kShown)
     log_info(concat("… and ", plan.changes.size() - kShown, " more changes"));
-  if (!plan.renamed.empty())
-    log_info(concat("features kept under a new id: ", plural(plan.renamed.size(), "exam")));
-  if (!plan.removed.empty())
-    log_info(concat("removed ", plural(plan.removed.size(), "old id"),
-                    ", whose features were of what now has another id, or of another exam"));
   if (plan.not_in_input)
     log_warning(concat(plural(plan.not_in_input, "cached exam"),
                        plan.not_in_input == 1 ? " is not in the input; it stays in the cache"
@@ -201,7 +178,7 @@ std::unique_ptr<Monitor> start_monitor(const ExtractOptions& options,
 
 int benchmark(const frames::ExamList& input, const ExtractOptions& options,
               ComputeDevices& devices) {
-  load_backbones(devices, options, input, nullptr, nullptr);
+  load_backbones(devices, options, input, nullptr);
   const cache::Recipe recipe = make_recipe(options, devices.backbone());
   const BenchmarkReport report = run_benchmark(input, options, recipe, devices.all());
   std::cout << (options.json
@@ -229,31 +206,23 @@ int run(const std::vector<std::string>& arguments) {
   const Part part = part_of_job(*options, location);
   const cache::WriterLock lock = lock_output(location, part);
   auto [cached, failures_alone] = open_to_continue(location);
-  auto reused = open_reused(*options);
   const cache::CacheReader* const continued = cached ? &*cached : nullptr;
-  const cache::CacheReader* const taken_over = reused ? &reused->reader() : nullptr;
-  follow_exif_as(continued ? continued : taken_over, options->reader);
-  load_backbones(devices, *options, input, continued, taken_over,
-                 part.shared() ? &location : nullptr);
+  load_backbones(devices, *options, input, continued, part.shared() ? &location : nullptr);
   vit::Backbone& backbone = devices.backbone();
   cache::Recipe recipe = make_recipe(*options, backbone);
   if (const std::string note = patients_note(input.patients); !note.empty())
     recipe.notes["patients"] = note;
   check_recipe(recipe, cached, *options);
-  if (reused) reused->serve(recipe, to_string(backbone.precision()));
 
   if (cached) check_patients(input.patients, *cached, options->out);
   TakenPart taken(part, *options, input, location);
-  const PlanOptions planning{options->selection, options->reader, options->rename, options->replace,
-                             taken.mine()};
-  Plan plan = plan_extraction(input, planning, continued);
-  if (reused) reused->mark(planning, plan);
+  const Plan plan =
+      plan_extraction(input, {options->selection, options->reader, taken.mine()}, continued);
   if (stop_requested()) throw Interrupted("stopped; run the same command again to continue");
   if (!part.shared())
     for (const auto& file : failures_alone) remove_file_durably(file);
   cached.reset();
   tell_plan(plan);
-  cache::rename_exams(location, plan.renamed, plan.removed);
   if (!part.shared())
     cache::update_metadata(location, plan.metadata);
   else if (!plan.metadata.empty())
@@ -272,9 +241,8 @@ int run(const std::vector<std::string>& arguments) {
   summary.weights = recipe.notes.value("weights", "");
   summary.patients = frames::count_patients(input);
   summary.patient_names = input.patients;
-  summary.reused = options->reuse;
   summary.image_size = options->backbone.image_size;
-  summary.metadata_updated = part.shared() ? 0 : plan.metadata.size() + plan.renamed.size();
+  summary.metadata_updated = part.shared() ? 0 : plan.metadata.size();
   summary.result = extract(plan, input, *options, part, recipe, location, lock.get(), devices);
   summary.unchanged = plan.unchanged + summary.result.unchanged;
   summary.stages = times->seconds();

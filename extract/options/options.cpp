@@ -118,9 +118,6 @@ void apply_config(const GivenWords& given, ExtractOptions& options) {
 void finish_run(const GivenWords& given, const ExtractOptions& options) {
   if (options.dry_run && options.benchmark)
     throw ConfigError("--dry-run and --benchmark: give one of them");
-  if (given.contains("reuse") && (options.dry_run || options.benchmark))
-    throw ConfigError(
-        "--reuse is for jobs that write a cache; leave it out with --dry-run and --benchmark");
   if (options.dry_run) return;
   if (!given.contains("out") && !options.benchmark)
     throw ConfigError("--out is missing: name the cache, x.h5 or a folder");
@@ -154,8 +151,7 @@ void check_named_files(const ExtractOptions& options) {
        {"--weights", options.backbone.weights},
        {"--backbone", options.backbone.module},
        {"--mask", options.mask},
-       {"--survey", options.survey},
-       {"--reuse", options.reuse}},
+       {"--survey", options.survey}},
       Overwrite::kCannot);
 }
 
@@ -214,10 +210,6 @@ OptionRows run_options(ExtractOptions& options) {
   return {
       {"strict", nullptr, flag(options.strict),
        "stop at the first exam or frame that cannot be read"},
-      {"rename", nullptr, flag(options.rename),
-       "exams that are cached under other ids than they have now keep their features"},
-      {"replace", nullptr, flag(options.replace),
-       "extract again exams whose ids name another source or patient than the cached ones"},
       {"part", "I/N", text(options.part),
        "extract the I-th of N parts of the exams alone, counted from 0, into a cache that all "
        "parts "

@@ -21,7 +21,6 @@ namespace coldframe::extract {
 struct ExtractOptions {
   std::filesystem::path input;  // a folder, a file or a CSV manifest
   std::filesystem::path out;    // x.h5 (one file) or a folder of shards
-  std::filesystem::path reuse;  // --reuse: a cache whose features are taken over; "": none
   bool dry_run = false;         // look at the input only; no backbone and no `out` are needed
 
   vit::BackboneOptions
@@ -53,9 +52,8 @@ struct ExtractOptions {
   std::optional<std::int64_t> cut;
   int thumbnails = 0;  // the longer side of each frame's small JPEG in pixels; 0: none are stored
   bool allow_mixed_precision = false;
-  bool rename = false, replace = false;  // as in PlanOptions
-  std::string part;                      // --part, as choose_part() takes it
-  std::filesystem::path survey;          // --survey: frames of exams, for parts alike; "": none
+  std::string part;              // --part, as choose_part() takes it
+  std::filesystem::path survey;  // --survey: frames of exams, for parts alike; "": none
 
   double patience = kUsualPatience;  // --retry-for, seconds
 

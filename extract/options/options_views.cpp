@@ -22,9 +22,6 @@ OptionRows view_options(ExtractOptions& options) {
        augmentation.views > 0 ? augment::to_json(augmentation) : Json(nullptr)},
       {"augment-seed", "N", number(augmentation.seed, at_least(0)),
        "of the random views (default 0)"},
-      {"reuse", "OLD", local(text(options.reuse)),
-       "take the features that the cache OLD has, of unchanged exams, and compute only the views "
-       "and thumbnails that it lacks; --out is a new cache, and OLD stays as it is"},
   };
 }
 

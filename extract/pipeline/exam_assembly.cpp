@@ -61,14 +61,12 @@ void ExamAssembly::pool(Pending& exam, const FramePlace& place, std::span<const 
 }
 
 ExamAssembly::Whole ExamAssembly::add_exam(std::size_t task, cache::ExamInfo info,
-                                           std::vector<std::string> thumbnails,
-                                           KnownFeatures known) {
+                                           std::vector<std::string> thumbnails) {
   Pending& pending = pending_[task];
-  for (std::size_t slot = 0; slot < info.frames(); ++slot)
-    if (info.present[slot] != 0) pending.expected += views_.size() - known.of_slot(slot);
+  const auto present = std::ranges::count_if(info.present, [](auto mask) { return mask != 0; });
+  pending.expected = static_cast<std::size_t>(present) * views_.size();
   pending.info = std::move(info);
   pending.thumbnails = std::move(thumbnails);
-  pending.known = std::move(known);
   return take_if_complete(task, pending);
 }
 
@@ -80,12 +78,6 @@ void ExamAssembly::drop(std::size_t task) {
 cache::ExamFeatures ExamAssembly::put_together(Pending&& pending) const {
   cache::ExamFeatures exam{std::move(*pending.info), {}, std::move(pending.thumbnails)};
   const auto width = static_cast<std::size_t>(dimension_);
-  for (std::size_t slot = 0; slot < exam.info.frames(); ++slot) {
-    if (exam.info.present[slot] == 0) continue;
-    for (std::size_t view = 0; view < pending.known.of_slot(slot); ++view)
-      std::ranges::copy(std::span(pending.known.views[view]).subspan(slot * width, width),
-                        row_of(pending, {view, slot}).begin());
-  }
   pending.features.resize(views_.size());
   for (std::size_t view = 0; view < views_.size(); ++view) {
     std::vector<float>& values = pending.features[view];
@@ -102,17 +94,9 @@ void ExamAssembly::put_cuts(Pending& pending, cache::ExamFeatures& exam) const {
   for (std::size_t view = 0; view < views_.size(); ++view) {
     std::vector<std::byte>& rows = exam.views[view].cut;
     rows.resize(exam.info.frames() * width);
-    const auto put = [&](std::size_t slot, std::span<const std::byte> row) {
-      std::ranges::copy(row, rows.begin() + static_cast<std::ptrdiff_t>(slot * width));
-    };
-    for (std::size_t slot = 0; slot < exam.info.frames(); ++slot) {
-      if (exam.info.present[slot] != 0 && view < pending.known.of_slot(slot)) {
-        put(slot, std::span(pending.known.cuts[view]).subspan(slot * width, width));
-      } else if (const auto row = pending.cuts.extract(Row{view, slot})) {
-        put(slot, row.mapped());
-      }
-    }
-    if (view < pending.known.cuts.size()) pending.known.cuts[view] = {};
+    for (std::size_t slot = 0; slot < exam.info.frames(); ++slot)
+      if (const auto row = pending.cuts.extract(Row{view, slot}))
+        std::ranges::copy(row.mapped(), rows.begin() + static_cast<std::ptrdiff_t>(slot * width));
   }
 }
 

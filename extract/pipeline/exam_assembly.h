@@ -36,10 +36,8 @@ class ExamAssembly {
                     std::vector<std::byte>&& tokens = {});
   // A frame's pixels, before its feature, for a cut that is one of pixels.
   void add_pixels(const FramePlace& place, std::vector<std::byte>&& pixels);
-  // After its last frame was decoded; `thumbnails` as ExamFeatures has them. Of frames whose
-  // features are known no others come.
-  Whole add_exam(std::size_t task, cache::ExamInfo info, std::vector<std::string> thumbnails = {},
-                 KnownFeatures known = {});
+  // After its last frame was decoded; `thumbnails` as ExamFeatures has them.
+  Whole add_exam(std::size_t task, cache::ExamInfo info, std::vector<std::string> thumbnails = {});
   void drop(std::size_t task);  // what there is of it, and what still comes out of a batch
   std::size_t unfinished() const { return pending_.size(); }  // exams of which memory holds a part
 
@@ -57,7 +55,6 @@ class ExamAssembly {
     std::map<Row, std::vector<std::byte>> cuts;  // as stored
     std::optional<cache::ExamInfo> info;
     std::vector<std::string> thumbnails;
-    KnownFeatures known;
     std::size_t expected = 0;  // rows of present slots to be computed, once `info` is there
   };
   cache::ExamFeatures put_together(Pending&& exam) const;

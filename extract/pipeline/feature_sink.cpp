@@ -61,10 +61,7 @@ std::optional<Finished> FeatureSink::take(DecodedExam&& exam) {
     return std::move(*exam.failure);
   }
   partly_finite_ += exam.partly_finite;
-  for (std::size_t slot = 0; slot < exam.info.frames(); ++slot)
-    if (exam.info.present[slot] != 0) reused_ += exam.known.of_slot(slot);
-  return take(assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails),
-                                 std::move(exam.known)));
+  return take(assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails)));
 }
 
 void FeatureSink::tell_rate() {
@@ -87,7 +84,6 @@ PipelineResult FeatureSink::finish() {
   PipelineResult result;
   result.exams = counts.exams;
   result.frames = frames_;
-  result.reused = reused_;
   result.failures = std::move(counts.failures);
   result.lost = std::move(counts.lost);
   result.unchanged = unchanged_;

@@ -51,7 +51,6 @@ class FeatureSink {
   std::size_t frames_ = 0, computed_ = 0;  // of exams that are whole; of all
   std::size_t partly_finite_ = 0;          // frames, as DecodedExam has them
   std::size_t unchanged_ = 0;              // exams
-  std::size_t reused_ = 0;                 // features of another cache
 };
 
 struct DeviceResult {

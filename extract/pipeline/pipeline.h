@@ -16,7 +16,6 @@ namespace coldframe::extract {
 struct PipelineResult {
   std::size_t exams = 0, frames = 0;     // written
   std::size_t views = 1;                 // of each of these frames
-  std::size_t reused = 0;                // of all views of these frames: taken from another cache
   std::vector<cache::Failure> failures;  // of exams
   std::vector<LostFrames> lost;          // masked in exams that are written, or were so before
   std::size_t partly_finite = 0;         // frames of which some values are NaN or infinite

@@ -8,9 +8,9 @@
 namespace coldframe::extract {
 namespace {
 
-// Each view of a frame counts, but for those of another cache.
+// Each view of a frame counts.
 double frames_per_second(const PipelineResult& result) {
-  const std::size_t computed = result.frames * result.views - result.reused;
+  const std::size_t computed = result.frames * result.views;
   return result.seconds > 0 ? static_cast<double>(computed) / result.seconds : 0;
 }
 
@@ -135,8 +135,6 @@ std::string to_text(const ExtractSummary& summary) {
                human_duration(result.seconds), " (", fixed(frames_per_second(result), 1),
                " frames/s on ", summary.device, ", ", summary.precision, ")\n");
   if (result.exams) text += computed(summary);
-  if (result.reused)
-    text += concat("reused     ", plural(result.reused, "feature"), " of ", summary.reused, "\n");
   if (summary.resources) text += concat("machine    ", to_text(*summary.resources), "\n");
   if (summary.unchanged)
     text += concat("unchanged  ", plural(summary.unchanged, "exam"), ", nothing to extract\n");
@@ -180,7 +178,6 @@ Json to_json(const ExtractSummary& summary) {
             {"compute_seconds", json_number(result.compute_s)},
             {"stage_seconds", seconds_json(summary.stages)},
             {"repeated_frames", result.repeated},
-            {"reused_features", result.reused},
             {"batch", result.batch},
             {"peak_device_bytes", result.peak_device_bytes},
             {"unchanged", summary.unchanged},

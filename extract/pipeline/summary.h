@@ -21,7 +21,6 @@ struct ExtractSummary {
   std::string weights;            // name of its file, empty for random weights
   std::size_t patients = 0;       // of the input
   frames::PatientNames patient_names;
-  std::string reused;  // the cache of --reuse, empty for none
   ImageSize image_size{};
   PipelineResult result;
   std::map<std::string, double> stages{};  // seconds, as StageTimes has them

@@ -17,10 +17,6 @@ Part part_of_job(const ExtractOptions& options, const cache::Location& location)
     throw ConfigError(concat(what, ": parts share a folder, and --out ", options.out.string(),
                              " is one file; give a name that does not end in .h5, or --part off "
                              "for all exams (`coldframe cache finish --pack` makes one file)"));
-  if (options.rename || options.replace)
-    throw ConfigError(concat(what,
-                             ": --rename and --replace are for a job of its own; give "
-                             "--part off once, and parts after that"));
   log_warning(concat("this process extracts ", what, " alone; --part off extracts all exams"));
   return part;
 }

@@ -19,7 +19,7 @@ bool looks_hashed(const std::string& patient) {
          patient.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// "": there is no patient.
+// "": there is no patient. A cache that was begun without any has no note.
 std::string note_of(const cache::CacheReader& cached) {
   const std::string note = cached.recipe().notes.value("patients", "");
   if (!note.empty()) return note;
@@ -54,9 +54,7 @@ void check_patients(const frames::PatientNames& patients, const cache::CacheRead
   const bool same_kind = before.starts_with(kHashes) && now.starts_with(kHashes);
   if (same_kind && (before == kHashes || now == kHashes)) return;  // a salt that nobody noted
   const std::string cache = path.string();
-  const std::string anew =
-      concat("; or --reuse ", cache, " --out NEW makes a cache that stores them as this run does, ",
-             "without extracting again");
+  const std::string anew = "; or give another --out, to which all is extracted again";
   if (same_kind && (before == concat(now, kNumbersAlike) || now == concat(before, kNumbersAlike)))
     throw CacheError(concat("'", cache,
                             before.size() > now.size()

@@ -60,7 +60,7 @@ cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& ba
   cache::Recipe recipe;
   recipe.features["backbone"] = backbone.describe();
   recipe.features["preprocessing"] = preprocess::to_json(options.preprocessing);
-  recipe.storage["frames"] = "all";  // the first key, as in caches that are there
+  recipe.storage["frames"] = "all";  // the first key
   record(view_options(chosen), recipe);
   record(storage_options(chosen), recipe);
   if (const auto cut = cut_of(options, backbone)) recipe.storage["cut"] = cache::to_json(*cut);

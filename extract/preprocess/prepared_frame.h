@@ -36,13 +36,12 @@ class PreparedFrame {
   // Inputs of the clean view. DataError as plan_tiles.
   std::size_t tiles() const { return tiles_of(image_).size(); }
 
-  // Hands each Input to `sink`, view by view from `first` on, until it returns false; so does this
-  // then. `views` makes the augmented ones, as augment::ExamViews: warp() before the tiles,
-  // finish() behind the resize. `spare` gives memory for an input's pixels, which may have served
-  // before. DataError as plan_tiles and resize_frame.
+  // Hands each Input to `sink`, view by view, until it returns false; so does this then. `views`
+  // makes the augmented ones, as augment::ExamViews: warp() before the tiles, finish() behind the
+  // resize. `spare` gives memory for an input's pixels, which may have served before. DataError as
+  // plan_tiles and resize_frame.
   template <typename Views, typename Sink, typename Spare = FreshPixels>
-  bool make_inputs(Views& views, const Sink& sink, std::size_t first = 0,
-                   const Spare& spare = {}) const;
+  bool make_inputs(Views& views, const Sink& sink, const Spare& spare = {}) const;
 
  private:
   std::vector<frames::Rect> tiles_of(const frames::Image& view) const;
@@ -54,9 +53,8 @@ class PreparedFrame {
 };
 
 template <typename Views, typename Sink, typename Spare>
-bool PreparedFrame::make_inputs(Views& views, const Sink& sink, std::size_t first,
-                                const Spare& spare) const {
-  for (std::size_t view = first; view <= views.count(); ++view) {
+bool PreparedFrame::make_inputs(Views& views, const Sink& sink, const Spare& spare) const {
+  for (std::size_t view = 0; view <= views.count(); ++view) {
     const frames::Image warped = view > 0 ? views.warp(view, image_) : frames::Image{};
     const frames::Image& image = view > 0 ? warped : image_;
     const auto tiles = tiles_of(image);

@@ -173,18 +173,7 @@ def test_another_cut_is_another_recipe(cohort, tmp_path):
     before = (tmp_path / "x.h5").read_bytes()
     for options in ([], ["--cut", "6"], ["--cut", "0"]):
         assert "cut" in cohort.extract(tmp_path / "x.h5", *RANDOM, *options, expect=3)
-    message = cohort.extract(tmp_path / "y.h5", *RANDOM, "--cut", "6", "--reuse", tmp_path / "x.h5", expect=3)
-    assert "cut.block: cache has 5, now 6" in message
-    assert (tmp_path / "x.h5").read_bytes() == before and not (tmp_path / "y.h5").exists()
-
-
-@pytest.mark.parametrize("block", [0, 5])
-def test_views_are_added_to_an_older_cache(cohort, tmp_path, block):
-    cohort.extract(tmp_path / "old.cache", *RANDOM, "--cut", block)
-    grown = json.loads(cohort.extract(tmp_path / "grown.h5", *RANDOM, *VIEWS, "--cut", block, "--reuse", tmp_path / "old.cache"))
-    cohort.extract(tmp_path / "scratch.h5", *RANDOM, *VIEWS, "--cut", block)
-    assert grown["reused_features"] == 11
-    assert all_data(tmp_path / "grown.h5") == all_data(tmp_path / "scratch.h5")
+    assert (tmp_path / "x.h5").read_bytes() == before
 
 
 def test_labels_change_and_caches_merge_without_extraction(cohort, tmp_path):

@@ -96,11 +96,11 @@ def test_second_run_extracts_nothing_and_labels_update(tmp_path, out):
     assert "p7" in listing and "covid" in listing
     coldframe("cache", "verify", tmp_path / out)
 
-    # Names and hashes do not meet in a cache; hashes need no extraction.
+    # Names and hashes do not meet in a cache.
     hashing = ["extract", "--input", manifest, *RANDOM]
     assert "give --keep-patient-id to go on with their names" in coldframe(*hashing, "--out", tmp_path / out, expect=3).stderr
-    text = coldframe(*hashing, "--reuse", tmp_path / out, "--out", tmp_path / "hashed.h5").stdout
-    assert "reused     12 features" in text and "patients   3, stored as hashes (--keep-patient-id" in text
+    text = coldframe(*hashing, "--out", tmp_path / "hashed.h5").stdout
+    assert "patients   3, stored as hashes (--keep-patient-id" in text
     assert "p7" not in coldframe("cache", "ls", tmp_path / "hashed.h5").stdout
 
 
@@ -123,23 +123,20 @@ def test_another_recipe_is_refused_with_the_difference(tmp_path):
     assert (tmp_path / "x.h5").read_bytes() == before
 
 
-def test_exif_turns_are_part_of_the_recipe_and_caches_without_go_on(tmp_path):
+def test_exif_turns_are_part_of_the_recipe(tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6
     image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (70, 90, 3), dtype=np.uint8))
     image.save(tmp_path / "a.jpg", exif=exif, quality=95)
     command = ["extract", "--input", tmp_path / "a.jpg", *RANDOM, "--out"]
-    coldframe(*command, tmp_path / "old.h5", "--ignore-exif")
-    coldframe(*command, tmp_path / "new.h5")
-    assert not np.array_equal(read(tmp_path / "old.h5")[1][0], read(tmp_path / "new.h5")[1][0])
-    with h5py.File(tmp_path / "old.h5") as old, h5py.File(tmp_path / "new.h5") as new:
-        assert "reading" not in json.loads(old.attrs["recipe"])["features"]  # as of caches made before the option
-        assert json.loads(new.attrs["recipe"])["features"]["reading"] == {"exif": "upright"}
-    before = (tmp_path / "old.h5").read_bytes()
-    again = coldframe(*command, tmp_path / "old.h5")
-    assert "unchanged  1 exam" in again.stdout and "goes on like that" in again.stderr
-    assert (tmp_path / "old.h5").read_bytes() == before
-    assert "exif" in coldframe(*command, tmp_path / "new.h5", "--ignore-exif", expect=3).stderr
+    coldframe(*command, tmp_path / "stored.h5", "--ignore-exif")
+    coldframe(*command, tmp_path / "upright.h5")
+    assert not np.array_equal(read(tmp_path / "stored.h5")[1][0], read(tmp_path / "upright.h5")[1][0])
+    with h5py.File(tmp_path / "stored.h5") as stored, h5py.File(tmp_path / "upright.h5") as upright:
+        assert "reading" not in json.loads(stored.attrs["recipe"])["features"]
+        assert json.loads(upright.attrs["recipe"])["features"]["reading"] == {"exif": "upright"}
+    assert "exif" in coldframe(*command, tmp_path / "stored.h5", expect=3).stderr
+    assert "exif" in coldframe(*command, tmp_path / "upright.h5", "--ignore-exif", expect=3).stderr
 
 
 def test_stopped_run_continues(tmp_path):

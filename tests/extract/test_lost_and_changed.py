@@ -55,18 +55,22 @@ def test_merging_takes_lost_frames_from_where_it_takes_the_exam(tmp_path):
         assert masked(out, "e1") == [3] * failures
 
 
-def test_replacing_every_exam_of_a_folder_cache(tmp_path):
-    """A lost frame does not make the new exam answer for the frames that the old one had."""
+def test_another_exam_under_a_cached_id_is_refused_until_that_one_is_pruned(tmp_path):
+    """A lost frame does not make the new exam answer for the frames that the cached one had."""
     source, cache = exam_of(tmp_path / "in", "e1", frames=12), tmp_path / "x.cache"
+    exam_of(tmp_path / "in", "e2")
     extract(tmp_path / "in", cache)
     shutil.rmtree(source)
     exam_of(tmp_path / "in", "e1", frames=6, seed=1)
     for frame in range(6):
         (source / f"{frame}.png").rename(source / f"new-{frame}.png")
     (source / "new-5.png").write_bytes(b"junk")
-    assert "--replace" in extract(tmp_path / "in", cache, expect=3)
-    done = extract(tmp_path / "in", cache, "--replace", expect=1)
-    assert (done["cached"]["exams"], done["lost_frames"]) == (1, 1), done
+    refusal = extract(tmp_path / "in", cache, expect=3)
+    assert "exam 'e1': the cache has 'e1/0.png' and 11 more files, the input 'e1/new-0.png' and 5 more files" in refusal
+    (tmp_path / "ids.txt").write_text("e1\n")
+    coldframe("cache", "prune", cache, "--exams", tmp_path / "ids.txt")
+    done = extract(tmp_path / "in", cache, expect=1)
+    assert (done["extracted"]["exams"], done["cached"]["exams"], done["lost_frames"]) == (1, 2, 1), done
 
 
 def test_rows_that_name_a_file_twice_or_pass_one_over(tmp_path):

@@ -230,7 +230,7 @@ def test_failures_are_told_and_do_not_hold_up_the_end(job, tmp_path):
 
 
 def test_what_does_not_go_with_parts_is_refused(job):
-    for extra, words in [(("--part", "5/5"), "expected I/N"), (("--part", "0/2", "--rename"), "--rename and --replace"),
+    for extra, words in [(("--part", "5/5"), "expected I/N"),
                          (("--part", "0/2", "--survey", job / "exams.csv"), "exams.csv")]:
         refused = extract(job, "refused.cache", *extra, expect=3 if "--survey" in extra else 2)
         assert words in refused.stderr and "Traceback" not in refused.stderr

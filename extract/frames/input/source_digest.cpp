@@ -36,8 +36,7 @@ std::string source_stamp(const ExamSpec& exam) {
   return files_stamp(distinct_files(exam));
 }
 
-SourceDigest::SourceDigest(const ExamSpec& exam, std::set<std::filesystem::path> lacking, Lack lack)
-    : files_(with_voxel_files(distinct_files(exam))), lacking_(std::move(lacking)), lack_(lack) {}
+SourceDigest::SourceDigest(const ExamSpec& exam) : files_(with_voxel_files(distinct_files(exam))) {}
 
 // Where a file system does not tell of holes the file has none.
 std::vector<SourceDigest::Hole> SourceDigest::long_holes(const std::filesystem::path& path,
@@ -125,11 +124,6 @@ void SourceDigest::read_whole(const ByteSource& file) {
 }
 
 void SourceDigest::complete() {
-  if (lacking_.contains(files_[at_])) {
-    if (begun_) digest_ = before_;
-    add_number(lack_ == Lack::kEmpty ? 0 : kUnreadableSize, digest_);
-    return next();
-  }
   try {
     const InputFile file(files_[at_]);
     begin(file);

@@ -19,17 +19,12 @@ namespace coldframe::frames {
 // no longer be read, or can be again.
 std::string source_stamp(const ExamSpec& exam);
 
-// How the digest counts a missing file.
-enum class Lack { kEmpty, kUnreadable };
-
 // The XXH3-128 over the content of an exam's files. It follows whoever reads them in the exam's
 // order: only what they leave out is read for it. Of a hole of 1 GiB or more, which no whole file
 // of images has, place and length count instead of its zeros: a broken file may have 1 TB of them.
 class SourceDigest {
  public:
-  explicit SourceDigest(const ExamSpec& exam) : SourceDigest(exam, {}, Lack::kUnreadable) {}
-  // The digest from when the files of `lacking` were empty, or could not be read.
-  SourceDigest(const ExamSpec& exam, std::set<std::filesystem::path> lacking, Lack lack);
+  explicit SourceDigest(const ExamSpec& exam);
 
   // The next file to be read; those before it are completed.
   void turn_to(const std::filesystem::path& path);
@@ -53,8 +48,6 @@ class SourceDigest {
   void next() { ++at_, begun_ = false, size_ = done_ = 0; }
 
   std::vector<std::filesystem::path> files_;
-  std::set<std::filesystem::path> lacking_;
-  Lack lack_;
   std::size_t at_ = 0;                                   // the file at hand
   bool begun_ = false;                                   // its size is in the digest, and so are
   std::uint64_t size_ = 0, done_ = 0;                    // so many of its bytes

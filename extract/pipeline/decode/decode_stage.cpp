@@ -177,7 +177,6 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
   const frames::OpenedExam opened(exam, settings_.reader, &digest);
   const auto selected = opened.select(settings_.selection);
   if (is_as_before(opened, selected, result)) return;
-  result.known = known_features(tasks_[result.task].reusable, opened, selected);
   const CropPlan plan(exam, opened, settings_.preprocessing);
   augment::ExamViews views(settings_.augmentation, exam.id);
   std::vector<std::size_t> item_of_slot;
@@ -199,8 +198,7 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
         place.tiles = input.tiles;
         return !stop_requested() && queue_.push(DecodedFrame{place, std::move(input.pixels)});
       };
-      stopped = !frame.make_inputs(views, push, result.known.of_slot(place.slot),
-                                   [this] { return queue_.spare(); });
+      stopped = !frame.make_inputs(views, push, [this] { return queue_.spare(); });
     }
     if (settings_.thumbnails > 0) result.thumbnails.push_back(std::move(thumbnail));
     stopped = stopped || stop_requested();

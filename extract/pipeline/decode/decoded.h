@@ -17,7 +17,6 @@
 #include "cache/format/exam.h"
 #include "common/files/fingerprint.h"
 #include "common/threads/bounded_queue.h"
-#include "extract/pipeline/known_features.h"
 
 namespace coldframe::extract {
 
@@ -57,7 +56,6 @@ struct DecodedExam {
   std::vector<LostFrames> lost = {};
   std::size_t partly_finite = 0;  // of its frames; in these some values are NaN or infinite
   bool as_before = false;         // unchanged: the same frames are still unreadable
-  KnownFeatures known = {};       // features that are known already; their frames were not decoded
 };
 
 using Decoded = std::variant<DecodedFrame, DecodedExam>;

@@ -27,12 +27,10 @@ void require_agreement(const cache::Location& location, const Json& agreed, cons
 // None where the first device finds it out.
 std::optional<Precision> decide_precision(const ExtractOptions& options,
                                           const cache::CacheReader* cached,
-                                          const cache::CacheReader* reused,
                                           const torch::Device& device) {
-  const cache::CacheReader* earlier = cached ? cached : reused;
-  const bool has_one = earlier && earlier->precisions().size() == 1;
+  const bool has_one = cached && cached->precisions().size() == 1;
   if (options.precision == "auto" && has_one)
-    return parse_precision(earlier->precisions().front(), device);
+    return parse_precision(cached->precisions().front(), device);
   const std::optional<Precision> named =
       options.precision == "auto" ? std::nullopt
                                   : std::optional(parse_precision(options.precision, device));
@@ -50,9 +48,9 @@ std::optional<Precision> decide_precision(const ExtractOptions& options,
 
 void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
                     const frames::ExamList& input, const cache::CacheReader* cached,
-                    const cache::CacheReader* reused, const cache::Location* shared) {
-  std::optional<Precision> precision = decide_precision(options, cached, reused, devices.first());
-  bool decided = precision && (cached || reused);
+                    const cache::Location* shared) {
+  std::optional<Precision> precision = decide_precision(options, cached, devices.first());
+  bool decided = precision && cached;
   const auto agreed = shared ? cache::agreement(*shared) : std::nullopt;
   if (agreed && !decided && options.precision == "auto") {
     precision = parse_precision(agreed->value("precision", "fp32"), devices.first());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,7 +14,6 @@
 #include "common/text/text.h"
 #include "extract/plan/crop_plan.h"
 #include "extract/plan/resume/freshness.h"
-#include "extract/plan/resume/id_changes.h"
 #include "extract/plan/resume/slot_items.h"
 
 namespace coldframe::extract {
@@ -101,16 +101,11 @@ bool metadata_differs(const ExamInfo& before, const ExamInfo& now,
 
 // The cached exam as the input now describes it; empty when only extraction can tell.
 std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamTask& task,
-                                    const PlanOptions& options, const ExamInfo& cached) {
+                                    const PlanOptions& options, const Comparison& sources,
+                                    const ExamInfo& cached) {
   const ExamSpec& exam = *task.exam;
-  const auto [freshness, stamp, fault] = compare_sources(exam, cached);
-  if (freshness == Freshness::kUnreadable)
-    log_warning(concat("exam '", exam.id, "': its cached features are kept, but its source cannot ",
-                       "be read any more: ", fault));
-  if (freshness == Freshness::kStale) return std::nullopt;
-  if (freshness == Freshness::kUnreadable && has_other_patient(exam, cached) &&
-      has_other_files(exam, cached))
-    return std::nullopt;
+  const auto& [freshness, stamp, fault] = sources;
+  if (freshness == Freshness::kStale || freshness == Freshness::kChanged) return std::nullopt;
   ExamInfo now = cached;
   now.id = exam.id;
   now.patient = exam.patient;
@@ -121,6 +116,8 @@ std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamTas
   now.frame_columns.clear();
   keep_crops(cached, now);
   if (freshness == Freshness::kUnreadable) {
+    log_warning(concat("exam '", exam.id, "': its cached features are kept, but its source cannot ",
+                       "be read any more: ", fault));
     now.frame_columns = cached.frame_columns;
     return now;
   }
@@ -160,39 +157,20 @@ std::vector<std::size_t> absent_exams(const cache::CacheReader& cached,
   return absent;
 }
 
-// Carries out what the options say of exams whose ids changed. `absent` loses those that go.
-void settle_ids(const frames::ExamList& input, const PlanOptions& options,
-                const cache::CacheReader& cached, const std::vector<std::size_t>& present,
-                std::vector<std::size_t>& absent, Plan& plan) {
-  std::vector<const ExamSpec*> extracted;
-  for (const ExamTask& task : plan.extract) extracted.push_back(task.exam);
-  const IdChanges changes = find_id_changes(extracted, absent, cached);
-  const std::string refusal = describe(changes, options.rename, options.replace, cached);
-  if (!refusal.empty()) throw CacheError(refusal);
-
-  std::unordered_map<const ExamSpec*, const ExamTask*> task_of;
-  for (const ExamTask& task : plan.extract) task_of.emplace(task.exam, &task);
-  std::unordered_set<std::string_view> kept;
-  for (const auto& [from, exam] : changes.moves) {
-    const ExamInfo& before = cached.exams()[from];
-    auto now = as_in_input(input, *task_of.at(exam), options, before);
-    if (!now || cached.views().size() > 1) continue;
-    metadata_differs(before, *now, plan.changes);
-    plan.renamed.push_back({before.id, std::move(*now)});
-    kept.insert(exam->id);
-  }
-  std::erase_if(plan.extract, [&](const ExamTask& task) { return kept.contains(task.exam->id); });
-  std::vector<std::size_t> gone;
-  for (const auto& move : changes.moves) gone.push_back(move.cached);
-  for (const auto& replacement : changes.replaced) gone.push_back(replacement.cached);
-  if (options.rename)
-    for (const std::size_t index : left_by_renaming(absent, present, cached)) gone.push_back(index);
-  std::unordered_set<std::size_t> left(gone.begin(), gone.end());
-  for (const std::size_t index : left)
-    if (!kept.contains(cached.exams()[index].id)) plan.removed.push_back(cached.exams()[index].id);
-  std::erase_if(absent, [&](std::size_t index) { return left.contains(index); });
-  for (ExamTask& task : plan.extract)
-    if (left.contains(cached.find(task.exam->id))) task.held = 0;  // of another exam
+// `clashes`: a line for each id that names two exams. CacheError where there are some.
+void require_one_exam_per_id(const std::vector<std::string>& clashes) {
+  constexpr std::size_t kShown = 20;
+  if (clashes.empty()) return;
+  const auto shown = std::span(clashes).first(std::min(kShown, clashes.size()));
+  std::string text = concat(
+      "ids of the input name other exams than they do in the cache, so labels "
+      "joined by id would go astray:\n  ",
+      join(std::vector(shown.begin(), shown.end()), "\n  "));
+  if (clashes.size() > kShown) text += concat("\n  … and ", clashes.size() - kShown, " more");
+  throw CacheError(
+      concat(text,
+             "\nGive these exams other ids, take the cached ones out (coldframe cache prune "
+             "CACHE --exams IDS.txt), or give another --out"));
 }
 
 }  // namespace
@@ -218,22 +196,28 @@ std::vector<cache::FrameColumn> frame_columns_of(const frames::ExamList& input,
 Plan plan_extraction(const frames::ExamList& input, const PlanOptions& options,
                      const cache::CacheReader* cached) {
   Plan plan;
-  std::vector<std::size_t> present;  // cached exams that stay as they are, but for metadata
+  std::vector<std::string> clashes;
   const auto lost_frames = with_lost_frames(cached);
   for (std::size_t i = 0; i < input.exams.size() && !stop_requested(); ++i) {
     if (!options.mine.empty() && !options.mine[i]) continue;
     ExamTask task{&input.exams[i], i, cached ? cached->next_revision(input.exams[i].id) : 0};
     const std::size_t index = cached ? cached->find(task.exam->id) : cache::CacheReader::npos;
-    std::optional<ExamInfo> now;
-    if (index != cache::CacheReader::npos)
-      now = as_in_input(input, task, options, cached->exams()[index]);
-    if (!now) {
-      if (index != cache::CacheReader::npos) task.held = frames_held(cached->exams()[index]);
+    if (index == cache::CacheReader::npos) {
       plan.extract.push_back(std::move(task));
       continue;
     }
-    present.push_back(index);
     const ExamInfo& before = cached->exams()[index];
+    const Comparison sources = compare_sources(*task.exam, before);
+    if (std::string clash = clash_of_ids(*task.exam, sources.freshness, before); !clash.empty()) {
+      clashes.push_back(std::move(clash));
+      continue;
+    }
+    std::optional<ExamInfo> now = as_in_input(input, task, options, sources, before);
+    if (!now) {
+      task.held = frames_held(before);
+      plan.extract.push_back(std::move(task));
+      continue;
+    }
     // A failure after the exam was cached: its source is whole again, which a new revision tells.
     const bool failed_since = task.revision > before.revision + 1;
     const bool updated = metadata_differs(before, *now, plan.changes) || failed_since;
@@ -244,10 +228,9 @@ Plan plan_extraction(const frames::ExamList& input, const PlanOptions& options,
           {task.exam, i, task.revision + updated, frames_held(before), before.present});
     if (!updated && !lost) ++plan.unchanged;
   }
-  if (!cached || stop_requested()) return plan;
-  auto absent = absent_exams(*cached, input);
-  settle_ids(input, options, *cached, present, absent, plan);
-  if (!options.mine.empty()) return plan;
+  require_one_exam_per_id(clashes);
+  if (!cached || stop_requested() || !options.mine.empty()) return plan;
+  const auto absent = absent_exams(*cached, input);
   plan.not_in_input = absent.size();
   for (auto& exam : moved_behind(*cached, input.exams.size(), absent))
     plan.metadata.push_back(std::move(exam));

@@ -5,19 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "cache/maintain/update_metadata.h"
+#include "cache/format/exam.h"
 #include "cache/read/reader.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/frames/source.h"
 
 namespace coldframe::extract {
-
-// Features of an exam that another cache has, and that count as if they had been computed again.
-struct ReusableExam {
-  const cache::CacheReader* cache = nullptr;  // null: there are none
-  std::size_t exam = 0;                       // index into its exams()
-  std::size_t views = 0;                      // its first ones, `clean` among them
-};
 
 // An exam to extract.
 struct ExamTask {
@@ -27,13 +20,10 @@ struct ExamTask {
   std::size_t held = 0;        // frames that the cache has of it
   // For retries of an exam with unreadable frames: the cached presence mask.
   std::vector<std::uint8_t> present = {};
-  ReusableExam reusable = {};
 };
 
 struct Plan {
-  std::vector<ExamTask> extract;            // also those whose lost frames are to be tried again
-  std::vector<cache::RenamedExam> renamed;  // cached exams that keep their features under other ids
-  std::vector<std::string> removed;         // ids whose cached features are of other exams now
+  std::vector<ExamTask> extract;  // also those whose lost frames are to be tried again
   std::vector<cache::ExamInfo>
       metadata;  // cached exams whose labels, patients, times or position changed
   std::vector<std::string>
@@ -45,17 +35,13 @@ struct Plan {
 struct PlanOptions {
   frames::FrameSelection selection = {};
   frames::ReaderOptions reader = {};
-  bool rename = false;   // --rename: sources under other ids than they are cached under keep their
-                         // features
-  bool replace = false;  // --replace: ids that name other exams than those cached lose theirs
   // True for the exams of the input that this process has; empty: all. With it the plan is about
   // these alone, and cached exams that the input does not name stay where they are.
   std::vector<bool> mine = {};
 };
 
 // `cached` may be null: nothing there yet. A stop request ends the planning early. CacheError: ids
-// and sources no longer go together (id_changes.h), and the options do not say what is meant.
-// Features of augmented views are not kept under another id: their views are drawn by the id.
+// of the input name other exams than the cached ones (clash_of_ids()).
 Plan plan_extraction(const frames::ExamList& input, const PlanOptions& options,
                      const cache::CacheReader* cached);
 

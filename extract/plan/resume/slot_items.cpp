@@ -3,10 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "common/cli/error.h"
 #include "extract/frames/opened_exam.h"
@@ -52,9 +48,8 @@ bool are_items(const std::vector<std::size_t>& items, const ExamSpec& exam,
 }
 
 // Clips: the item whose file and range hold the cached frame; a missing frame names its item, one
-// without a file or whose file cannot be read. `source`: of each slot.
-std::vector<std::size_t> matching_items(const ExamSpec& exam, const ExamInfo& cached,
-                                        const std::vector<std::string>& source) {
+// without a file or whose file cannot be read.
+std::vector<std::size_t> matching_items(const ExamSpec& exam, const ExamInfo& cached) {
   std::vector<std::size_t> item_of_slot;
   std::size_t item = 0;
   for (std::size_t slot = 0; slot < cached.frames(); ++slot) {
@@ -62,7 +57,7 @@ std::vector<std::size_t> matching_items(const ExamSpec& exam, const ExamInfo& ca
     if (!cached.present[slot]) item = static_cast<std::size_t>(index);
     const auto holds = [&](const frames::ExamItem& candidate) {
       if (!cached.present[slot]) return true;
-      return candidate.name == source[slot] && index >= candidate.first &&
+      return candidate.name == cached.frame_source[slot] && index >= candidate.first &&
              (candidate.last < 0 || index <= candidate.last);
     };
     // Rows of one file with other crops: its frames begin again.
@@ -74,30 +69,6 @@ std::vector<std::size_t> matching_items(const ExamSpec& exam, const ExamInfo& ca
     item_of_slot.push_back(item);
   }
   return item_of_slot;
-}
-
-std::vector<std::string> distinct(const std::vector<std::string>& names) {
-  std::vector<std::string> found;
-  std::unordered_set<std::string_view> seen;
-  for (const std::string& name : names)
-    if (!name.empty() && seen.insert(name).second) found.push_back(name);
-  return found;
-}
-
-// The files that the slots came from, as the input names them now. The content is the same, hence
-// so are the files' number and order; empty when a selection left some of them out.
-std::vector<std::string> present_names(const ExamSpec& exam, const ExamInfo& cached) {
-  if (names_part(parse_stamp(cached.source_stamp)) == digest_of_names(exam))
-    return cached.frame_source;
-  std::vector<std::string> names;
-  for (const auto& item : exam.items) names.push_back(item.name);
-  const auto now = distinct(names), before = distinct(cached.frame_source);
-  if (before.size() != now.size()) return {};
-  std::unordered_map<std::string_view, std::string> renamed;
-  for (std::size_t i = 0; i < now.size(); ++i) renamed.emplace(before[i], now[i]);
-  names.clear();
-  for (const std::string& name : cached.frame_source) names.push_back(renamed[name]);
-  return names;
 }
 
 // As extraction would choose them.
@@ -145,11 +116,12 @@ std::vector<std::size_t> items_of_slots(const ExamSpec& exam,
   const bool by_item =
       one_file_per_frame(cached) || (one_slot_per_item(exam, cached) && !selection.follows_times());
   const bool may_differ = may_choose_others(exam, selection, cached);
+  const bool same_names = names_part(parse_stamp(cached.source_stamp)) == digest_of_names(exam);
   std::vector<std::size_t> items;
   if (by_item) {
     items = selected_items(exam, selection);
-  } else if (const auto names = present_names(exam, cached); !names.empty() && !may_differ) {
-    items = matching_items(exam, cached, names);
+  } else if (same_names && !may_differ) {
+    items = matching_items(exam, cached);
   } else {
     items = opened_items(exam, selection, reader, cached);
   }

@@ -14,8 +14,7 @@ namespace coldframe::extract {
 bool one_file_per_frame(const cache::ExamInfo& cached);
 
 // The item that each cached slot came from, where the files have the same content as then; empty
-// when the input no longer tells. Files under other names than then are opened when that alone can
-// tell.
+// when the input no longer tells. Clips that lie elsewhere than then are opened.
 std::vector<std::size_t> items_of_slots(const frames::ExamSpec& exam,
                                         const frames::FrameSelection& selection,
                                         const frames::ReaderOptions& reader,

@@ -127,22 +127,6 @@ TEST_F(Assembly, NothingStaysOfAnExamThatIsDropped) {
   EXPECT_EQ(assembly.unfinished(), 1u);
 }
 
-TEST_F(Assembly, KnownFeaturesAreNotWaitedFor) {
-  assembly = ExamAssembly(2, {"clean", "view1"});
-  take(assembly.add_exam(0, exam("grown", {1, 1, 0}), {}, {{{1, -1, 9, 9, 8, 8}}, {1, 0, 1}}));
-  EXPECT_TRUE(released.empty());
-  for (const FramePlace& place : {FramePlace{0, 0, 1, 1}, {0, 1, 1, 0}, {0, 1, 1, 1}})
-    take(assembly.add_feature(place, std::vector{2.0f, 3.0f}));
-  ASSERT_EQ(released.size(), 1u);
-  const auto& clean = exam_at(0).views.at(0).values;
-  EXPECT_EQ(std::vector<float>(clean.begin(), clean.begin() + 4),
-            (std::vector<float>{1, -1, 2, 3}));
-  EXPECT_TRUE(std::isnan(clean[4]) && std::isnan(exam_at(0).views.at(1).values[5]));
-  take(assembly.add_exam(1, exam("whole", {1}), {}, {{{5, 6}, {7, 8}}, {1}}));
-  ASSERT_EQ(released.size(), 2u);
-  EXPECT_EQ(exam_at(1).views.at(1).values, (std::vector<float>{7, 8}));
-}
-
 // 1, 2, -1 as float16.
 const std::vector<std::byte> kHalves = {std::byte{0x00}, std::byte{0x3c}, std::byte{0x00},
                                         std::byte{0x40}, std::byte{0x00}, std::byte{0xbc}};
@@ -161,7 +145,7 @@ TEST_F(Assembly, TokensBehindAFeatureBecomeItsCut) {
   EXPECT_TRUE(std::equal(kHalves.begin(), kHalves.end(), view.cut.begin() + 6));
 }
 
-TEST_F(Assembly, PixelsAndKnownRowsBecomeTheCut) {
+TEST_F(Assembly, PixelsOfEachViewBecomeItsCut) {
   const cache::Cut cut{0, {1, 1, 3}};
   assembly = ExamAssembly(2, {"clean", "view1"}, cut);
   const auto add = [&](const FramePlace& place, int first) {
@@ -171,11 +155,10 @@ TEST_F(Assembly, PixelsAndKnownRowsBecomeTheCut) {
     take(assembly.add_feature(place, std::vector{1.0f, 2.0f}));
   };
   add({0, 0, 1, 1}, 1);
+  add({0, 1, 1, 0}, 14);
   add({0, 1, 1, 1}, 4);
-  KnownFeatures known{{{9, 9, 9, 9}}, {1, 1}};
-  known.cuts.resize(1);
-  for (unsigned char i = 11; i < 17; ++i) known.cuts[0].push_back(std::byte{i});
-  take(assembly.add_exam(0, exam("pixels", {1, 1}), {}, known));
+  add({0, 0, 1, 0}, 11);
+  take(assembly.add_exam(0, exam("pixels", {1, 1})));
   ASSERT_EQ(released.size(), 1u);
   const auto levels = [&](std::size_t view) {
     std::vector<int> found;

@@ -15,7 +15,7 @@
 #include "extract/pipeline/feature_sink.h"
 #include "extract/pipeline/pipeline.h"
 #include "extract/plan/recipe.h"
-#include "extract/plan/resume/reuse.h"
+#include "extract/plan/resume/resume.h"
 #include "tests/extract/support.h"
 
 namespace coldframe::extract {
@@ -37,17 +37,12 @@ class Pipeline : public ::testing::Test {
         write_grey_image(scratch / concat("in/exam", i, "/", frame, ".png"), 10 * i + frame);
   }
 
-  PipelineResult extract(const ExtractOptions& options, bool stop = false,
-                         ReusableCache* reuse = nullptr) {
+  PipelineResult extract(const ExtractOptions& options, bool stop = false) {
     const auto input = frames::list_exams(scratch / "in", {});
     const auto location = cache::locate(scratch / "out.cache");
     std::optional<cache::CacheReader> cached;
     if (!location.files().empty()) cached.emplace(location.path);
-    Plan plan = plan_extraction(input, {}, cached ? &*cached : nullptr);
-    if (reuse != nullptr) {
-      reuse->serve(make_recipe(options, backbone), "fp32");
-      reuse->mark({}, plan);
-    }
+    const Plan plan = plan_extraction(input, {}, cached ? &*cached : nullptr);
     if (stop) request_stop();
     cache::ShardWriter writer(location, make_recipe(options, backbone), 2, {});
     std::vector<ComputeDevice> devices{{torch::kCPU, &backbone}};
@@ -135,25 +130,6 @@ TEST_F(Pipeline, EqualFramesAreComputedOncePerView) {
     const auto features = reader.features(0, view);
     for (std::size_t frame = 1; frame < 6; ++frame) EXPECT_EQ(features[2 * frame], features[0]);
   }
-}
-
-TEST_F(Pipeline, FeaturesOfAnOlderCacheAreNotComputedAgain) {
-  make_exams(5);  // of 9 frames
-  auto options = small_options(4);
-  extract(options);
-  ReusableCache old(scratch / "out.cache");
-  std::filesystem::rename(scratch / "out.cache", scratch / "old.cache");
-  options.augmentation.views = 2;
-  augment::parse_list("brightness=0.2,noise=0.02", options.augmentation);
-  extract(options);
-  const auto from_nothing = all_views(scratch / "out.cache");
-  std::filesystem::remove_all(scratch / "out.cache");
-
-  backbone.batches.clear();
-  const auto result = extract(options, false, &old);
-  EXPECT_EQ(std::accumulate(backbone.batches.begin(), backbone.batches.end(), 0), 2 * 9);
-  EXPECT_EQ(result.reused, 9u);
-  EXPECT_EQ(all_views(scratch / "out.cache"), from_nothing);
 }
 
 TEST_F(Pipeline, SeveralDevicesGiveTheSameCache) {

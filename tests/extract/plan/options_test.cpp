@@ -132,13 +132,13 @@ TEST(ExtractOptions, TheSaltMayComeFromTheEnvironment) {
   EXPECT_EQ(salt("--input a --dry-run"), "");
 }
 
-TEST(ExtractOptions, ExifIsOneKeyThatOldRecipesLack) {
+TEST(ExtractOptions, ExifIsOneKeyOfTheRecipe) {
   MeanBackbone backbone;
   const auto plain = make_recipe(small_options(), backbone);
   EXPECT_EQ(plain.features["reading"].dump(), R"({"exif":"upright"})");
-  auto old = small_options();
-  old.reader.ignore_exif = true;
-  EXPECT_FALSE(make_recipe(old, backbone).features.contains("reading"));
+  auto ignored = small_options();
+  ignored.reader.ignore_exif = true;
+  EXPECT_FALSE(make_recipe(ignored, backbone).features.contains("reading"));
   EXPECT_TRUE(
       parse_extract_options(words("--input a --dry-run --ignore-exif"))->reader.ignore_exif);
 }
@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(Options, FramesOfARecipe,
                                            "--store float32"));
 
 TEST(ExtractOptions, NoFileIsAnOptionOfARecipe) {
-  for (const char* name : {"weights", "backbone", "mask", "input", "root", "out", "preset", "reuse",
+  for (const char* name : {"weights", "backbone", "mask", "input", "root", "out", "preset",
                            "thumbnails", "keep-patient-id", "patient-salt", "device", "config"})
     EXPECT_FALSE(is_recipe_option(name)) << name;
   for (const char* name : {"image-size", "window", "cut", "random-weights", "frame-columns"})

@@ -50,7 +50,8 @@ class Patients : public ::testing::Test {
 
 TEST_F(Patients, ACacheGoesOnAsItBegan) {
   for (const auto& [stored, names] : {std::pair{"P1", kNamed}, {"0123456789abcdef", kHashed}}) {
-    for (const std::string& note : {patients_note(names), std::string()}) {  // "": an older cache
+    for (const std::string& note :
+         {patients_note(names), std::string()}) {  // "": of an input without patients
       cache_of(stored, note);
       EXPECT_EQ(refusal(names), "") << note;
       EXPECT_EQ(refusal(kNone), "");
@@ -66,7 +67,7 @@ TEST_F(Patients, NamesAndHashesDoNotMeetInACache) {
     EXPECT_THAT(refusal(kHashed),
                 AllOf(HasSubstr("stores patients as they are named (such as 'P1'), and this run as "
                                 "hashes: give --keep-patient-id"),
-                      HasSubstr("--reuse x.cache --out NEW")));
+                      HasSubstr("; or give another --out")));
   }
   for (const std::string& note : {patients_note(kHashed), std::string()}) {
     cache_of("0123456789abcdef", note);

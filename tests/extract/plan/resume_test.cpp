@@ -1,5 +1,19 @@
 // What is extracted again, and what is not.
-#include "tests/extract/plan/resume_fixture.h"
+#include "extract/plan/resume/resume.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cache/maintain/prune.h"
+#include "cache/maintain/update_metadata.h"
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/text/text.h"
+#include "extract/pipeline/pipeline.h"
+#include "extract/plan/recipe.h"
+#include "tests/extract/support.h"
 
 namespace coldframe::extract {
 namespace {
@@ -7,6 +21,55 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+// Begins with a cache of two exams.
+class Resume : public ::testing::Test {
+ protected:
+  testing::TemporaryFolder scratch;
+  MeanBackbone backbone;
+  frames::ExamList input;
+
+  void SetUp() override {
+    set_quiet(true);
+    for (int i = 0; i < 4; ++i) write_grey_image(scratch / concat(i, ".png"), 10 * i);
+    manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,3.png,7,p2,y\n");
+    extract();
+  }
+
+  void extract(const frames::FrameSelection& selection = {}) {
+    auto options = small_options();
+    options.selection = selection;
+    std::optional<cache::CacheReader> cached;
+    if (!location().files().empty()) cached.emplace(location().path);
+    const Plan plan = plan_extraction(input, {selection}, cached ? &*cached : nullptr);
+    cached.reset();
+    cache::update_metadata(location(), plan.metadata);
+    cache::ShardWriter writer(location(), make_recipe(options, backbone), 2, {});
+    const ComputeDevice cpu{torch::kCPU, &backbone};
+    run_pipeline(input, plan.extract, options, std::span(&cpu, 1), writer);
+    writer.finish();
+  }
+  cache::Location location() { return cache::locate(scratch / "out.cache"); }
+  void manifest(const std::string& rows) {
+    write_text(scratch / "exams.csv", "exam,path,time,patient,label\n" + rows);
+    frames::ExamListOptions options;
+    options.reader.keep_patient_id = true;
+    input = frames::list_exams(scratch / "exams.csv", options);
+  }
+  Plan plan(const PlanOptions& options = {}) {
+    const cache::CacheReader cached(scratch / "out.cache");
+    return plan_extraction(input, options, &cached);
+  }
+  // The exams of a cache: id, patient, and the grey level of its first frame.
+  std::vector<std::string> cached_exams() {
+    const cache::CacheReader cached(scratch / "out.cache");
+    std::vector<std::string> exams;
+    for (std::size_t i = 0; i < cached.exams().size(); ++i)
+      exams.push_back(concat(cached.exams()[i].id, " ", cached.exams()[i].patient, " ",
+                             std::lround(cached.features(i)[0] * 255)));
+    return exams;
+  }
+};
 
 TEST_F(Resume, NothingToDoWhenNothingChanged) {
   const Plan again = plan();
@@ -211,6 +274,91 @@ TEST_F(Resume, AChangedCropIsExtractedAgainAndAnUnchangedOneIsNot) {
 TEST_F(Resume, FeaturesOutliveTheirSources) {
   std::filesystem::remove(scratch / "3.png");
   EXPECT_TRUE(plan().extract.empty());
+}
+
+TEST_F(Resume, ClipsThatMovedAreKnownByTheirContent) {
+  std::filesystem::remove_all(scratch / "out.cache");
+  write_dicom_file(scratch / "a/x.dcm", {"1.1", "1.1.1", "p", 1, 1, {10, 20, 30}});
+  write_dicom_file(scratch / "a/y.dcm", {"1.1", "1.1.2", "p", 1, 2, {40, 50}});
+  const auto state = [&](const std::string& folder) {
+    manifest(concat("A,", folder, "/x.dcm,,p,l\nA,", folder, "/y.dcm,,p,l\nB,", folder,
+                    "/y.dcm,,p,l\n"));
+  };
+  const frames::FrameSelection two{2}, one{1};
+  for (const auto& selection : {frames::FrameSelection{}, two, one}) {
+    std::filesystem::remove_all(scratch / "out.cache");
+    state("a");
+    extract(selection);
+    std::filesystem::rename(scratch / "a", scratch / "b");
+    state((scratch / "b").string());
+    const Plan moved = plan({selection});
+    EXPECT_TRUE(moved.extract.empty());
+    EXPECT_EQ(moved.metadata.size(), 2u);
+    extract(selection);
+    const cache::CacheReader cached(scratch / "out.cache");
+    EXPECT_EQ(cached.exams()[0].frame_source[0], (scratch / "b/x.dcm").string());
+    EXPECT_EQ(plan({selection}).unchanged, 2u);
+    std::filesystem::rename(scratch / "b", scratch / "a");
+  }
+}
+
+const std::string kA = "A,0.png,0,p1,x\nA,1.png,5,p1,x\n", kB = "B,2.png,0,p2,y\nB,3.png,7,p2,y\n";
+
+TEST_F(Resume, AnIdOfOtherFilesIsRefusedWithBothUntilTheCachedExamIsTakenOut) {
+  write_grey_image(scratch / "4.png", 99);
+  manifest("A,4.png,0,,x\n" + kB);
+  EXPECT_THAT(testing::message_of<CacheError>([&] { plan(); }),
+              HasSubstr("\n  exam 'A': the cache has '0.png' and 1 more file of patient 'p1', the "
+                        "input '4.png'\nGive these exams other ids, take the cached ones out "
+                        "(coldframe cache prune CACHE --exams IDS.txt), or give another --out"));
+  cache::prune(location(), {"A"});
+  extract();
+  EXPECT_THAT(cached_exams(), ElementsAre("A  99", "B p2 20"));
+  EXPECT_EQ(plan().unchanged, 2u);
+}
+
+TEST_F(Resume, IdsThatChangedPlacesAreRefusedBoth) {
+  manifest("A,2.png,0,p2,y\nA,3.png,7,p2,y\nB,0.png,0,p1,x\nB,1.png,5,p1,x\n");
+  const std::string message = testing::message_of<CacheError>([&] { plan(); });
+  EXPECT_THAT(message, HasSubstr("exam 'A': the cache has '0.png' and 1 more file of patient 'p1', "
+                                 "the input '2.png' and 1 more file of patient 'p2'\n  exam 'B'"));
+}
+
+TEST_F(Resume, ChangedFilesAreAnothersOnlyWithAnotherPatient) {
+  write_grey_image(scratch / "1.png", 77);
+  manifest("A,0.png,0,p9,x\nA,1.png,5,p9,x\n" + kB);
+  EXPECT_THAT(testing::message_of<CacheError>([&] { plan(); }), HasSubstr("of patient 'p9'"));
+  manifest("A,0.png,0,,x\nA,1.png,5,,x\n" + kB);
+  EXPECT_EQ(plan().extract.size(), 1u);  // of a patient who is not known
+}
+
+TEST_F(Resume, AnotherPatientsFilesThatCannotBeReadDoNotTakeOverAnId) {
+  manifest("A,gone.png,0,p9,x\n" + kB);
+  EXPECT_THAT(testing::message_of<CacheError>([&] { plan(); }),
+              HasSubstr("the input 'gone.png' of patient 'p9'"));
+}
+
+TEST_F(Resume, ASourceUnderAnotherIdIsAnExamOfItsOwn) {
+  manifest("C,0.png,0,p1,x\nC,1.png,5,p1,x\n" + kB);
+  const Plan renamed = plan();
+  ASSERT_EQ(renamed.extract.size(), 1u);
+  EXPECT_EQ(renamed.extract[0].exam->id, "C");
+  EXPECT_EQ(renamed.not_in_input, 1u);
+}
+
+TEST_F(Resume, OfManyRefusedIdsTwentyAreListed) {
+  std::filesystem::remove_all(scratch / "out.cache");
+  std::string before, now;
+  for (int i = 0; i < 23; ++i) {
+    before += concat("E", i, ",0.png,0,p1,x\n");
+    now += concat("E", i, ",1.png,0,p1,x\n");
+  }
+  manifest(before);
+  extract();
+  manifest(now);
+  const std::string message = testing::message_of<CacheError>([&] { plan(); });
+  EXPECT_THAT(message, HasSubstr("exam 'E19'"));
+  EXPECT_THAT(message, HasSubstr("\n  … and 3 more\nGive"));
 }
 
 }  // namespace
