@@ -12,7 +12,6 @@
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/files/publish/atomic_file.h"
-#include "common/files/retry_policy.h"
 #include "common/system/monitor.h"
 #include "common/system/stage_times.h"
 #include "common/text/text.h"
@@ -191,7 +190,6 @@ int benchmark(const frames::ExamList& input, const ExtractOptions& options,
 int run(const std::vector<std::string>& arguments) {
   auto options = parse_extract_options(arguments);
   if (!options) return 0;
-  set_patience(options->patience);
   if (options->dry_run) return look_only(*options);
 
   const auto times = options->backbone.times = std::make_shared<StageTimes>();

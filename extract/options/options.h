@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cache/format/storage_type.h"
-#include "common/files/retry_policy.h"
 #include "extract/augment/augmentation.h"
 #include "extract/frames/reader_options.h"
 #include "extract/frames/source.h"
@@ -54,8 +53,6 @@ struct ExtractOptions {
   bool allow_mixed_precision = false;
   std::string part;              // --part, as choose_part() takes it
   std::filesystem::path survey;  // --survey: frames of exams, for parts alike; "": none
-
-  double patience = kUsualPatience;  // --retry-for, seconds
 
   std::filesystem::path monitor;  // CSV of the machine's load; "": none
 

@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::int64_t kMostFrames = 65536;
 constexpr int kMostDecodeThreads = 256;
-constexpr int kLongestPatience = 7 * 24 * 3600;
 
 std::int64_t parse_batch(const std::string& word) {
   std::int64_t batch = 0;
@@ -80,9 +79,6 @@ OptionRows machine_options(ExtractOptions& options) {
        "threads that decode and resize (default: half of the cores, beside GPUs all but one for "
        "each)"},
       {"threads", "N", number(options.threads, {0, 1024}), "threads of a backbone on the CPU"},
-      {"retry-for", "SECONDS", number(options.patience, {0, kLongestPatience, "seconds"}),
-       "retry transient I/O errors for this many seconds before an exam counts as failed: I/O "
-       "errors, stale handles, vanished mounts (default: 60; 0: do not retry)"},
       {"monitor", "FILE.csv", text(options.monitor),
        "write memory, CPU and GPU load once a second"},
   };

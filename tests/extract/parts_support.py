@@ -73,15 +73,14 @@ def failing(under, seed, every):
                 COLDFRAME_TEST_FAULTS_EVERY=every)
 
 
-def run_on_failing_storage(folder, out, seed, *extra, parts=3, every=40, patience=60, links=True):
+def run_on_failing_storage(folder, out, seed, parts=3, every=40, links=True):
     """Parts side by side on storage that fails, each killed once and started again until it is done; then `finish`. The cache
     must be that of the undisturbed job. Returns how often a part was started."""
     rng = random.Random(seed)
-    words = ["--retry-for", patience, *extra]
     starts, without = 0, {} if links else dict(COLDFRAME_TEST_FAULTS_LINKS="no")
 
     def start(part, number):
-        return subprocess.Popen(command(folder, out, "--part", f"{part}/{parts}", *words), stdout=subprocess.PIPE,
+        return subprocess.Popen(command(folder, out, "--part", f"{part}/{parts}"), stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, env=environment(**failing(folder, 1000 * seed + number, every), **without))
 
     waiting = list(range(parts))
