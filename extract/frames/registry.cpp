@@ -11,14 +11,14 @@
 namespace coldframe::frames {
 
 // Each row stands beside its reader.
-extern const SourceKind kDicomKind, kStackKind, kImageKind, kBmpKind, kVideoKind, kAnimatedWebpKind,
-    kNpyKind, kNiftiKind;
+extern const SourceKind kDicomKind, kStackKind, kImageKind, kBmpKind, kVideoKind, kNpyKind,
+    kNiftiKind;
 
 namespace {
 
 // DICOM before images: the preamble of a DICOM file may be the header of a TIFF file.
-constexpr std::array kKinds{&kDicomKind, &kStackKind,        &kImageKind, &kBmpKind,
-                            &kVideoKind, &kAnimatedWebpKind, &kNpyKind,   &kNiftiKind};
+constexpr std::array kKinds{&kDicomKind, &kStackKind, &kImageKind, &kBmpKind,
+                            &kVideoKind, &kNpyKind,   &kNiftiKind};
 
 }  // namespace
 

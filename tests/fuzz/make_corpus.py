@@ -142,9 +142,9 @@ def make_image(folder):
     still.convert("L").save(folder / "grey.pgm")
     (folder / "text.ppm").write_text("P3 # two\n2 1 9\n1 2 3 4 5 9\n")
     (folder / "deep.pgm").write_bytes(b"P5 3 1 4095\n" + bytes([0, 1, 2, 3, 15, 255]))
-    others = [Image.fromarray(picture(17, 19, 3)) for _ in range(2)]
     for name, content in bitmaps.variants(still).items():
         (folder / f"{name}.bmp").write_bytes(content)
+    others = [Image.fromarray(picture(17, 19, 3)) for _ in range(2)]
     still.save(folder / "moving.webp", save_all=True, append_images=others, duration=40)
 
 

@@ -202,12 +202,6 @@ bool is_animated_png(std::string_view head) {
   return false;
 }
 
-bool is_animated_webp(std::string_view head) {
-  constexpr unsigned kAnimation = 2;
-  return image_format(head) == ImageFormat::kWebp && head.size() > 20 &&
-         head.substr(12, 4) == "VP8X" && (static_cast<unsigned char>(head[20]) & kAnimation) != 0;
-}
-
 void check_size(const FrameSize& size) {
   if (size.width >= 1 && size.height >= 1 && size.width <= kMaxSide && size.height <= kMaxSide &&
       size.width * size.height <= kMaxPixels)

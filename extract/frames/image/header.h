@@ -15,9 +15,7 @@ ImageFormat image_format(std::string_view head);  // by signature
 bool is_deep_png(std::string_view head);          // of 16 bits per channel
 bool is_grey_png(std::string_view head);          // with or without alpha
 
-// Both go by the first bytes; a PNG's reach to its pixels.
-bool is_animated_png(std::string_view head);
-bool is_animated_webp(std::string_view head);
+bool is_animated_png(std::string_view head);  // `head` reaches to the pixels
 
 struct FrameSize {
   std::int64_t width = 0, height = 0;

@@ -92,8 +92,7 @@ class ImageSource : public StillSource {
 
 bool detect_image(const SourceFile& file) {
   const std::string_view head = file.head();
-  return image_format(head) != ImageFormat::kNone && !is_animated_png(head) &&
-         !is_animated_webp(head);
+  return image_format(head) != ImageFormat::kNone && !is_animated_png(head);
 }
 
 std::unique_ptr<Source> open_image(const SourceFile& file, const ReaderOptions& options) {

@@ -13,6 +13,8 @@ Image decode_webp(std::string_view bytes, const FrameSize& size) {
   WebPBitstreamFeatures features{};
   const bool is_sound = WebPGetFeatures(data, bytes.size(), &features) == VP8_STATUS_OK &&
                         features.width == image.width && features.height == image.height;
+  if (is_sound && features.has_animation != 0)
+    throw DataError("it is an animated WebP, of which no frame is read; make a GIF or PNG of it");
   if (is_sound) image.rgb.resize(3 * count);
   if (!is_sound || WebPDecodeRGBInto(data, bytes.size(), image.rgb.data(), image.rgb.size(),
                                      3 * image.width) == nullptr) {
