@@ -14,11 +14,8 @@
 #include "common/cli/log.h"
 #include "common/files/bytes/npy_header.h"
 #include "common/files/csv.h"
-#include "common/files/exam_files.h"
-#include "common/files/publish/destination.h"
 #include "common/files/publish/file_set.h"
 #include "common/files/publish/outputs.h"
-#include "common/files/publish/scratch_folder.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -35,36 +32,6 @@ std::string number(double value) {
   return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
 }
 
-// The thumbnail of frame `slot` lies here, relative to the folder: "000007-E0007/012.jpg". `place`
-// is the exam's among those that are exported. The exam's name keeps only letters, digits, '.', '-'
-// and '_' of ASCII, since it may be any text.
-fs::path thumbnail_path(std::size_t place, const std::string& exam, std::size_t slot) {
-  return fs::path(exam_folder_name(place, exam)) / frame_file_name(slot, ".jpg");
-}
-
-// Writes them into `folder`, which it makes. ConfigError when the cache has no thumbnails;
-// SystemError when they cannot be written.
-void write_thumbnails(const CacheReader& cache, const std::vector<std::size_t>& exams,
-                      const fs::path& folder) {
-  if (!cache.recipe().has_thumbnails())
-    throw ConfigError(
-        "--thumbnails: the cache has none; `coldframe extract --thumbnails` stores them");
-  fs::create_directory(folder);
-  for (std::size_t place = 0; place < exams.size(); ++place) {
-    const std::vector<std::string> files = cache.thumbnails(exams[place]);
-    const std::string& id = cache.exams()[exams[place]].id;
-    fs::create_directory(folder / thumbnail_path(place, id, 0).parent_path());
-    for (std::size_t slot = 0; slot < files.size(); ++slot)
-      if (!files[slot].empty())
-        write_exam_file(folder / thumbnail_path(place, id, slot), files[slot]);
-  }
-}
-
-// ConfigError when something else than exported thumbnails lies in `folder`.
-void require_thumbnails(const fs::path& folder) {
-  require_exam_files(folder, {".jpg"}, "exported thumbnail");
-}
-
 class Exporter {
  public:
   Exporter(const CacheReader& cache, std::vector<std::size_t> exams, std::string view)
@@ -73,12 +40,10 @@ class Exporter {
   }
   void check_features() const;  // damage is found before anything is written
   void write_exams_table(AtomicFile& file) const;
-  // `thumbnails`: the folder that they will have beside it; empty: none.
-  void write_frames_table(AtomicFile& file, const fs::path& thumbnails) const;
+  void write_frames_table(AtomicFile& file) const;
   void write_features(AtomicFile& file) const;
   void write_cut(AtomicFile& file) const;
   std::size_t frames() const { return frames_; }
-  const std::vector<std::size_t>& exams() const { return exams_; }
 
  private:
   const CacheReader& cache_;
@@ -130,9 +95,8 @@ void Exporter::write_exams_table(AtomicFile& file) const {
   file.append(text);
 }
 
-void Exporter::write_frames_table(AtomicFile& file, const fs::path& thumbnails) const {
+void Exporter::write_frames_table(AtomicFile& file) const {
   std::vector<std::string> header = kFrameTable;
-  if (!thumbnails.empty()) header.emplace_back(kThumbnailColumn);
   const std::size_t own = header.size();
   std::vector<std::string> columns;
   for (const std::size_t exam : exams_)
@@ -141,8 +105,8 @@ void Exporter::write_frames_table(AtomicFile& file, const fs::path& thumbnails) 
         columns.push_back(column.name);
   for (const std::string& name : columns) header.push_back(name_in_table(name, kFrameTable));
   std::string text = csv_row(header);
-  for (std::size_t place = 0; place < exams_.size(); ++place) {
-    const ExamInfo& exam = cache_.exams()[exams_[place]];
+  for (const std::size_t index : exams_) {
+    const ExamInfo& exam = cache_.exams()[index];
     for (std::size_t t = 0; t < exam.frames(); ++t) {
       std::vector<std::string> row = {exam.id,
                                       concat(t),
@@ -150,9 +114,6 @@ void Exporter::write_frames_table(AtomicFile& file, const fs::path& thumbnails) 
                                       exam.present[t] != 0 ? "1" : "0",
                                       concat(exam.frame_index[t]),
                                       exam.frame_source[t]};
-      if (!thumbnails.empty())
-        row.push_back(
-            exam.present[t] == 0 ? "" : (thumbnails / thumbnail_path(place, exam.id, t)).string());
       row.resize(header.size());
       for (const FrameColumn& column : exam.frame_columns)
         row[own + static_cast<std::size_t>(std::find(columns.begin(), columns.end(), column.name) -
@@ -175,29 +136,26 @@ void Exporter::write_features(AtomicFile& file) const {
 
 // The names of what is written, all beside OUT.
 struct ExportNames {
-  ExportNames(const fs::path& features, bool with_thumbnails, bool with_cut) : out(features) {
+  ExportNames(const fs::path& features, bool with_cut) : out(features) {
     const std::string stem = fs::path(features).replace_extension().string();
     exams = stem + ".exams.csv";
     frames = stem + ".frames.csv";
     recipe = stem + ".recipe.json";
-    if (with_thumbnails) thumbnails = stem + ".thumbnails";
     if (with_cut) cut = stem + ".cut.npy";
   }
   std::vector<fs::path> all() const {
-    std::vector<fs::path> names = {exams, frames, recipe, out, thumbnails, cut};
+    std::vector<fs::path> names = {exams, frames, recipe, out, cut};
     std::erase(names, fs::path());
     return names;
   }
 
-  fs::path out, exams, frames, recipe, thumbnails, cut;  // the last two: empty, where not asked for
+  fs::path out, exams, frames, recipe, cut;  // the last one: empty, where not asked for
 };
 
 void check_names(const ExportNames& names, const std::string& cache, bool overwrite) {
   std::vector<NamedOutput> outputs;
-  for (const fs::path& name : names.all())
-    outputs.push_back({"OUT", name, {}, name == names.thumbnails});
+  for (const fs::path& name : names.all()) outputs.push_back({"OUT", name, {}});
   check_outputs(outputs, {{"PATH", cache}}, overwrite_said(overwrite));
-  if (fs::exists(names.thumbnails)) require_thumbnails(names.thumbnails);
 }
 
 void require_npy(const fs::path& out) {
@@ -211,17 +169,9 @@ void require_npy(const fs::path& out) {
 void write_all(const CacheReader& cache, const Exporter& exporter, const std::string& view,
                const ExportNames& names, Existing existing) {
   FileSet written(existing);
-  std::optional<ScratchFolder> unfinished;
-  if (!names.thumbnails.empty()) {
-    const fs::path out = folder_target(names.thumbnails);
-    unfinished.emplace(out.parent_path());
-    const fs::path content = unfinished->path() / "content";
-    write_thumbnails(cache, exporter.exams(), content);
-    written.add_folder(content, out, require_thumbnails);
-  }
   if (!names.cut.empty()) exporter.write_cut(written.add(names.cut));
   exporter.write_exams_table(written.add(names.exams));
-  exporter.write_frames_table(written.add(names.frames), names.thumbnails.filename());
+  exporter.write_frames_table(written.add(names.frames));
   written.add(names.recipe).append(recipe_file(cache, view));
   exporter.write_features(written.add(names.out));
   written.finish();
@@ -232,18 +182,15 @@ int run_export(const Verb& verb, const std::vector<std::string>& arguments) {
   VerbOptions options;
   std::vector<std::string> where;
   std::string view = "clean";
-  bool with_thumbnails = false, with_cut = false, overwrite = false;
+  bool with_cut = false, overwrite = false;
   po::options_description more;
   more.add_options()("where", po::value(&where)->composing()->value_name("CONDITION"), kWhereHelp)(
       "view", po::value(&view)->value_name("NAME")->default_value(view), "which view")(
-      "thumbnails", po::bool_switch(&with_thumbnails),
-      "also the frames' thumbnails, as OUT's .thumbnails/PLACE-EXAM/SLOT.jpg, each named in "
-      ".frames.csv")("cut", po::bool_switch(&with_cut),
-                     "also what `extract --cut` stored, as OUT's .cut.npy [frames, tokens, width], "
-                     "a row for each of the features'")("overwrite", po::bool_switch(&overwrite),
-                                                        kOverwriteHelp);
+      "cut", po::bool_switch(&with_cut),
+      "also what `extract --cut` stored, as OUT's .cut.npy [frames, tokens, width], "
+      "a row for each of the features'")("overwrite", po::bool_switch(&overwrite), kOverwriteHelp);
   if (!parse_verb(verb, arguments, options, more)) return 0;
-  const ExportNames names(options.words[0], with_thumbnails, with_cut);
+  const ExportNames names(options.words[0], with_cut);
   require_npy(names.out);
   check_names(names, options.words[1], overwrite);
   const CacheReader cache(options.words[1]);

@@ -12,13 +12,11 @@ inline const std::vector<std::string> kExamTable = {
     "exam", "patient", "offset", "frames", "start_time", "source_kind", "width", "height"};
 inline const std::vector<std::string> kFrameTable = {"exam",    "slot",  "time_s",
                                                      "present", "index", "source"};
-inline constexpr const char* kThumbnailColumn =
-    "thumbnail";  // behind those of frames, if asked for
 inline constexpr const char* kElapsedColumn = "elapsed_start";  // behind those of exams, if known
 inline constexpr const char* kOfTheInput = "column ";           // the prefix
 
 inline bool is_ours(const std::string& name, const std::vector<std::string>& table) {
-  return name == kThumbnailColumn || (name == kElapsedColumn && table == kExamTable) ||
+  return (name == kElapsedColumn && table == kExamTable) ||
          std::find(table.begin(), table.end(), name) != table.end();
 }
 

@@ -16,20 +16,12 @@ class FileSet {
   explicit FileSet(Existing existing) : existing_(existing) {}
 
   AtomicFile& add(const std::filesystem::path& path);  // they appear in the order of these calls
-  // A folder that is whole, and which its caller removes unless it appears; before all files.
-  void add_folder(const std::filesystem::path& made, const std::filesystem::path& out,
-                  RequireOwn require_own);
   void finish();
 
  private:
-  struct Folder {
-    std::filesystem::path made, out;
-    RequireOwn require_own;
-  };
-  void take_back(std::size_t folders, std::size_t files) const;
+  void take_back(std::size_t files) const;
 
   Existing existing_;
-  std::vector<Folder> folders_;
   std::vector<std::filesystem::path> paths_;
   std::vector<std::unique_ptr<AtomicFile>> files_;
 };

@@ -96,35 +96,6 @@ def test_a_cache_is_packed_without_thumbnails(cache, tmp_path):
     assert merged["exams"] == merged["duplicates"] == 9
 
 
-def test_thumbnails_are_exported_as_files(cache, tmp_path):
-    path, reader = cache
-    run("export", tmp_path / "x.npy", path, "--thumbnails", "--where", "label=yes")
-    frames = pd.read_csv(tmp_path / "x.frames.csv", dtype=str, keep_default_na=False)
-    named = 0
-    for exam, slot, present, thumbnail in frames[["exam", "slot", "present", "thumbnail"]].values:
-        expected = reader.thumbnail(exam, int(slot))
-        assert (thumbnail != "") == (present == "1") == (expected != b"")
-        if thumbnail:
-            assert (tmp_path / thumbnail).read_bytes() == expected
-            named += 1
-    assert len(list(tmp_path.rglob("*.jpg"))) == named > 5
-    assert "is there already" in refusal("export", tmp_path / "x.npy", path, "--thumbnails")
-    made = ["x.exams.csv", "x.frames.csv", "x.npy", "x.recipe.json", "x.thumbnails"]
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == made
-    (tmp_path / "x.thumbnails" / "000099-gone").mkdir()
-    (tmp_path / "x.thumbnails" / "thesis.txt").write_text("mine")
-    assert "thesis.txt" in refusal("export", tmp_path / "x.npy", path, "--thumbnails", "--overwrite")
-    (tmp_path / "x.thumbnails" / "thesis.txt").unlink()
-    run("export", tmp_path / "x.npy", path, "--thumbnails", "--where", "label=yes", "--overwrite")
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == made
-    assert len(list(tmp_path.rglob("*.jpg"))) == named
-    np.save(tmp_path / "f.npy", np.ones((1, 2), np.float32))
-    (tmp_path / "f.csv").write_text("exam\na\n")
-    run("import", tmp_path / "none.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "t")
-    assert "the cache has none" in refusal("export", tmp_path / "y.npy", tmp_path / "none.h5", "--thumbnails")
-    assert not list(tmp_path.glob("y*")) and not list(tmp_path.glob("coldframe*"))
-
-
 def test_diff_tells_what_differs(tmp_path):
     rng = np.random.default_rng(5)
     values = rng.normal(size=(6, 8)).astype(np.float32)
