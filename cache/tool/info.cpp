@@ -63,8 +63,8 @@ int print_options(const CacheReader& cache, const std::string& path, bool json) 
   if (options.empty())
     throw DataError(concat("'", path,
                            "' does not say with which options it was extracted: it was "
-                           "imported, joined, made by an earlier version, or with an option that "
-                           "no file for --config can hold; see its recipe with `coldframe cache "
+                           "imported, joined, or made with an option that no file for --config "
+                           "can hold; see its recipe with `coldframe cache "
                            "info ",
                            path, "`"));
   const std::string text =

@@ -112,19 +112,6 @@ TEST_F(Damage, IsRepairedByNoTrailer) {
   EXPECT_EQ(read_bytes(path_).size(), end / 2);
 }
 
-TEST_F(Damage, OfFormat10IsFoundAtOpening) {
-  bytes_ = sealed({bytes_.begin(), bytes_.end() - kTrailerBytes}, Sealed::kAsFormat10);
-  write_bytes(path_, bytes_);
-  ASSERT_TRUE(verify(locate(path_)).findings.empty());
-  ASSERT_FALSE(read_everything(path_).empty());
-  for (std::size_t i = 0; i < bytes_.size(); ++i) {
-    std::vector<std::byte> damaged = bytes_;
-    damaged[i] ^= std::byte{static_cast<unsigned char>(1u << (i % 8))};
-    write_bytes(path_, damaged);
-    ASSERT_THROW(CacheReader cache(path_), CacheError) << "byte " << i;
-  }
-}
-
 TEST_F(Damage, OfOneExamsFeaturesLeavesTheOthersReadable) {
   const CacheReader whole(path_);
   const auto values = whole.features(1);  // one row at least is stored in no other exam

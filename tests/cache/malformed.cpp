@@ -119,23 +119,17 @@ std::array<std::byte, kTrailerBytes> trailer_for(const FileBytes& file) {
 
 }  // namespace
 
-FileBytes sealed(FileBytes file, Sealed format) {
+FileBytes sealed(FileBytes file) {
   const std::uint64_t end = file.size();
   if (end >= kSuperblockBytes) std::memcpy(&file[kEndOfFileAt], &end, sizeof end);
-  if (format == Sealed::kNow) {
-    const auto trailer = trailer_for(file);
-    file.insert(file.end(), trailer.begin(), trailer.end());
-  } else {
-    const auto digest = xxh3_128(file);
-    file.insert(file.end(), digest.begin(), digest.end());
-  }
+  const auto trailer = trailer_for(file);
+  file.insert(file.end(), trailer.begin(), trailer.end());
   return file;
 }
 
 FileBytes malformed(const FileBytes& valid, std::uint64_t seed) {
   FileBytes content(valid.begin(), valid.end() - static_cast<std::ptrdiff_t>(kTrailerBytes));
-  return sealed(Mutation(std::move(content), seed).run(),
-                seed % 2 == 0 ? Sealed::kNow : Sealed::kAsFormat10);
+  return sealed(Mutation(std::move(content), seed).run());
 }
 
 }  // namespace coldframe::cache

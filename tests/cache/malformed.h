@@ -11,14 +11,12 @@ namespace coldframe::cache {
 using FileBytes = std::vector<std::byte>;
 
 // `file` with the end of file in its superblock and the trailer that belong to its content. `file`
-// has no trailer of its own. Format 1.0 had the checksum of the whole alone.
-enum class Sealed { kNow, kAsFormat10 };
-FileBytes sealed(FileBytes file, Sealed format = Sealed::kNow);
+// has no trailer of its own.
+FileBytes sealed(FileBytes file);
 
 // The change number `seed` of a valid file (with its trailer): bits flipped, fields overwritten
 // with numbers that tempt (0, 1, all ones, the file's size, other addresses), structures moved over
 // each other, bytes left out or repeated, one or several of these. The same for every platform.
-// Every other one is sealed as format 1.0.
 FileBytes malformed(const FileBytes& valid, std::uint64_t seed);
 
 }  // namespace coldframe::cache

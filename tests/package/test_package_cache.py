@@ -144,6 +144,9 @@ def write_shard(path, exams, digest="d"):
         shard["exams/columns/label"] = text(labels)
         shard["frames/time_s"], shard["frames/present"] = np.zeros(count), np.ones(count, np.uint8)
         shard["frames/index"], shard["frames/source"] = np.zeros(count, np.int64), text([""] * count)
+        shard.create_group("frames/columns")
+        for name, dtype in {"exam": "S1", "ordinal": "u8", "revision": "u4", "source": "S1", "reason": "S1"}.items():
+            shard[f"failures/{name}"] = np.zeros(0, dtype)
 
 
 def test_the_highest_revision_wins_and_the_ordinal_orders(tmp_path):
@@ -226,6 +229,7 @@ def test_times_and_presence_are_the_frames_columns(made):
 def test_failures_are_told_until_a_later_revision_holds(tmp_path):
     write_shard(tmp_path / "shard-000-000000.h5", [("a", 0, 2, 1, "x"), ("b", 1, 1, 2, "y")])
     with h5py.File(tmp_path / "shard-000-000000.h5", "a") as shard:
+        del shard["failures"]
         exams, revisions = [b"a", b"b", b"c", b"c", b""], [1, 1, 1, 2, 0]
         shard["failures/exam"], shard["failures/source"] = np.array(exams), np.array([b"f"] * 5)
         shard["failures/reason"] = np.array([b"old", b"a frame", b"first", b"last", b"taken out"])

@@ -87,11 +87,9 @@ std::uint64_t end_of_hdf5(const InputFile& file) {
   return end;
 }
 
-// Returns the trailer's length.
-std::uint64_t require_trailer(const InputFile& file, std::uint64_t end) {
+void require_trailer(const InputFile& file, std::uint64_t end) {
   const std::uint64_t size = file.size();
-  for (const std::uint64_t length : {kTrailerBytes, kDigestBytes})
-    if (size >= length && end == size - length) return length;
+  if (size >= kTrailerBytes && end == size - kTrailerBytes) return;
   if (end == size)
     throw CacheError(concat(file.path().string(),
                             ": an HDF5 file without Coldframe's checksum at its end, which h5py "
@@ -172,15 +170,15 @@ CheckedFile open_checked(const std::filesystem::path& path, Check check) {
   const std::uint64_t end = end_of_hdf5(bytes);
   if (check == Check::kWithoutTrailer)
     return with_reader(std::move(file), hdf5::Checksums::kCompared);
-  const bool has_metadata_digest = require_trailer(bytes, end) == kTrailerBytes;
-  if ((check == Check::kWhole || !has_metadata_digest) && !is_whole(bytes)) refuse_damage(path);
+  require_trailer(bytes, end);
+  if (check == Check::kWhole && !is_whole(bytes)) refuse_damage(path);
   Digest expected{};
   bytes.read_at(end, expected);
   file.bytes->set_end(end);
   std::string fault;
   try {
     file = with_reader(std::move(file), hdf5::Checksums::kIgnored);
-    if (!has_metadata_digest || metadata_digest(bytes, *file.reader) == expected) return file;
+    if (metadata_digest(bytes, *file.reader) == expected) return file;
   } catch (const CacheError& error) {
     fault = error.what();
   }

@@ -38,8 +38,7 @@ struct CheckedFile {
   std::uint64_t size = 0;  // with the trailer
 };
 
-// CacheError: missing, not a cache, truncated, damaged. Files of format 1.0 have the second
-// checksum alone and are read whole.
+// CacheError: missing, not a cache, truncated, damaged.
 CheckedFile open_checked(const std::filesystem::path& path, Check check);
 
 }  // namespace coldframe::cache

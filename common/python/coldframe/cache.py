@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -53,8 +52,7 @@ class Cache:
             if len(shard["exams/id"]):  # else a shard of failures alone, written before any view was known
                 self.views = [unquote(name) for name in shard["features"]]
             tables.append(_exam_table(shard["exams"]).assign(_file=number))
-            if "failures" in shard:
-                failures.append(pd.DataFrame({name: _values(shard["failures"][name]) for name in shard["failures"]}))
+            failures.append(pd.DataFrame({name: _values(shard["failures"][name]) for name in shard["failures"]}))
         self._close()  # a process that forks now inherits no open file
         exams = pd.concat(tables, ignore_index=True)
         exams = exams.sort_values("revision", ascending=False, kind="stable").drop_duplicates("id")
@@ -84,7 +82,7 @@ class Cache:
     def failures(self) -> pd.DataFrame:
         """Exams and frames that could not be extracted: exam, source, reason."""
         names = ["exam", "source", "reason", "revision"]
-        rows = pd.concat([table[names] for table in self._failures]) if self._failures else pd.DataFrame(columns=names)
+        rows = pd.concat([table[names] for table in self._failures])
         rows = rows[rows["exam"] != ""]
         newest = pd.concat([rows[["exam", "revision"]], self.exams[["id", "revision"]].rename(columns={"id": "exam"})])
         latest = newest.groupby("exam")["revision"].max()
@@ -126,7 +124,7 @@ class Cache:
         shard, rows = self._rows(exam)
         group = shard["frames"]
         table = {name: _values(group[name], rows) for name in ("time_s", "present", "index", "source")}
-        for name in group.get("columns", ()):
+        for name in group["columns"]:
             column = unquote(name)
             table[f"column {column}" if column in table else column] = _values(group["columns"][name], rows)
         return pd.DataFrame(table).astype({"present": bool})
@@ -213,10 +211,9 @@ def _exam_table(exams: Any) -> pd.DataFrame:
     unknown = np.full(len(offset) - 1, np.nan)
     table["elapsed_start"] = _values(exams["elapsed_start"]) if "elapsed_start" in exams else unknown
     table["_first"], table["frames"] = offset[:-1], np.diff(offset)
-    columns: Mapping[str, Any] = exams.get("columns", {})
-    for name in columns:
+    for name in exams["columns"]:
         column = unquote(name)
-        table[f"column {column}" if column in table else column] = _values(columns[name])
+        table[f"column {column}" if column in table else column] = _values(exams["columns"][name])
     return pd.DataFrame(table)
 
 
