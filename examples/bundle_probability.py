@@ -15,7 +15,7 @@ from safetensors import safe_open
 
 
 MODEL = {"architecture": "gru", "frame_order": "in_order", "layers": 1, "bidirectional": False, "temporal_pool": "attention",
-         "time": False, "linear": False}
+         "time": False}
 
 
 def require_known(file, card):

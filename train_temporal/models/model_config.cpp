@@ -62,7 +62,6 @@ Json to_json(const ModelConfig& config) {
   if (config.elapsed) json["elapsed"] = true;
   json["time_encoding"] = word_for(kTimeEncodings, config.time_encoding);
   json["dropout"] = config.dropout;
-  json["linear"] = config.linear;
   if (config.inputs != Inputs::kLevel) json["inputs"] = word_for(kInputs, config.inputs);
   if (config.streams.empty()) return json;
   json["streams"] = config.streams;
@@ -109,7 +108,6 @@ ModelConfig model_config_from_json(const Json& json) {
           "model");
     config.time_encoding = pick("time_encoding", kTimeEncodings);
     config.dropout = json.at("dropout").get<double>();
-    config.linear = json.value("linear", true);
     if (json.contains("inputs")) config.inputs = pick("inputs", kInputs);
     const bool divides = config.seen_features() % parts_of(config.inputs) == 0;
     if (!divides || (config.inputs != Inputs::kLevel && json.contains("streams")))

@@ -48,7 +48,6 @@ struct ModelConfig {
   bool gated = false;              // streams are weighted against each other, else side by side
   std::int64_t only_stream = -1;   // the control that sees one of them alone
   Inputs inputs = Inputs::kLevel;  // what is made of a frame's features before all else
-  bool linear = false;  // `mean`, `attention`: no MLP, as models were that are still read
 
   bool operator==(const ModelConfig&) const = default;
   bool per_frame() const { return pool == TemporalPool::kNone; }

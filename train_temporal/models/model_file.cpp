@@ -48,10 +48,8 @@ ModelMetadata card_from_json(const Json& json) {
   card.seed = json.at("seed").get<std::size_t>();
   card.fit_seed = json.at("fit_seed").get<std::uint64_t>();
   card.source_kinds = json.at("source_kinds").get<std::vector<std::string>>();
-  if (json.contains("frames")) {
-    card.least_frames = json["frames"].at(0).get<std::size_t>();
-    card.most_frames = json["frames"].at(1).get<std::size_t>();
-  }
+  card.least_frames = json.at("frames").at(0).get<std::size_t>();
+  card.most_frames = json.at("frames").at(1).get<std::size_t>();
   card.arrangement = {json.value("streams", ""), card.config.streams, json.value("visits", "")};
   if (card.arrangement.stream_column.empty() != card.config.streams.empty())
     throw DataError("its card and its model do not agree on streams; the file is damaged");

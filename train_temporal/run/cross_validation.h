@@ -59,7 +59,7 @@ inline constexpr const char* kDivergedAtOnce =
 std::size_t best_of(std::span<const FinishedFit> fits);
 
 // In a FitName where a `summary` may take the model's place.
-inline constexpr const char* kItself = "level";  // the word of older runs
+inline constexpr const char* kItself = "level";
 
 // The frames among which each fit of a model chooses by its validation part, or kItself and
 // kSummaryModel; of one that has no choice: "". A `summary` that --memory-budget does not hold is

@@ -98,7 +98,7 @@ void read_state(const Json& json, FitState& state) {
   state.micro_batches = micro_batches_from_json(json.at("pieces"));
   const Json& scale = json.at("loss_scale");
   state.loss_scale = {scale.at(0).get<double>(), scale.at(1).get<std::size_t>()};
-  state.vit_budget = json.value("vit_budget", std::uint64_t{0});
+  state.vit_budget = json.at("vit_budget").get<std::uint64_t>();
 }
 
 }  // namespace

@@ -322,12 +322,11 @@ class Pooled(FrameNetwork):
 
     def __init__(self, card: Mapping[str, Any]) -> None:
         super().__init__(card)
-        plain = self.card["model"].get("linear", True)
-        self.hidden = None if plain else nn.Linear(self.hidden_size, self.hidden_size)
+        self.hidden = nn.Linear(self.hidden_size, self.hidden_size)
 
     def over_frames(self, x: Tensor, exams: Exams) -> Tensor:
         """[B, T, H] → [B, T, H]"""
-        return x if self.hidden is None else gelu(self.hidden(x))
+        return gelu(self.hidden(x))
 
 
 class Gates(nn.Module):

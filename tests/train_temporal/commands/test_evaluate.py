@@ -75,29 +75,11 @@ def test_exams_of_no_part_are_not_counted(made, tmp_path):
     assert str(tmp_path) not in (tmp_path / "run" / "summary.json").read_text()
 
 
-@pytest.mark.parametrize("trained, found, advice", [({}, {"exif": "upright"}, "with --ignore-exif"),
-                                                    ({"exif": "upright"}, {}, "without --ignore-exif")])
-def test_exif_data_matter_for_image_files_alone(tmp_path, trained, found, advice):
-    def cache_of(name, kind, reading):
-        exams, features = ramp_exams(24)
-        for entry in exams:
-            entry["kind"] = kind
-        recipe = {"weights": {"sha256": "aa"}, "pool": "mean", **({"reading": reading} if reading else {})}
-        return make_cache(tmp_path, exams, features, recipe=recipe, name=name)
-
-    run = tmp_path / "run"
-    succeed("train", "--cache", cache_of("old.cache", "video", trained), "--target", "label", "--out", run,
-            *quick("--folds", 2, "--epochs", 1))
-    predictions = {}
-    for name, kind, reading in [("same.cache", "video", trained), ("clips.cache", "video", found)]:
-        done = succeed("predict", "--run", run, "--cache", cache_of(name, kind, reading), "--out", tmp_path / "p.csv",
-                       "--overwrite")
-        predictions[name] = (tmp_path / "p.csv").read_text()
-    assert predictions["same.cache"] == predictions["clips.cache"]
-    images = cache_of("images.cache", "images", found)
+def test_features_of_another_recipe_are_refused_with_what_differs(made, tmp_path):
+    other = make_cache(tmp_path, *ramp_exams(12), recipe={"weights": {"sha256": "aa"}, "pool": "cls"})
     for words in [("predict", "--out", tmp_path / "q.csv"), ("evaluate", "--target", "label")]:
-        done = coldframe(*words, "--run", run, "--cache", images)
-        assert done.returncode == 3 and f"extract these exams {advice}" in done.stderr
+        done = coldframe(*words, "--run", made[1], "--cache", other)
+        assert done.returncode == 3 and 'pool: cache has "cls", the run "mean"' in done.stderr, done.stderr
     assert not (tmp_path / "q.csv").exists()
 
 

@@ -129,20 +129,6 @@ TEST(Model, MeanBaselineDoesNotSeeTheOrder) {
   EXPECT_GT((different[0] - different[1]).abs().max().item<double>(), 1e-3);
 }
 
-// Files of before do not speak of a hidden layer, and have none.
-TEST(Model, BaselinesHaveAHiddenLayerUnlessTheirFileIsOlder) {
-  const Dataset dataset = testing::noise_dataset({6, 3}, 8);
-  for (const char* name : {"mean", "attention", "single"}) {
-    const ModelConfig config = testing::small_config(dataset, name);
-    EXPECT_TRUE(make_model(config, 3)->named_parameters().contains("hidden.weight")) << name;
-    Json old = to_json(config);
-    old.erase("linear");
-    const ModelConfig linear = model_config_from_json(old);
-    EXPECT_FALSE(make_model(linear, 3)->named_parameters().contains("hidden.weight")) << name;
-    EXPECT_EQ(model_name(linear), name);
-  }
-}
-
 // The kernels of the GRU, LibTorch's LSTM and the pooled models: none sees a blanked feature.
 TEST(Model, BlankedFeaturesTellNothing) {
   for (const char* of : {"gru", "bigru", "lstm", "transformer", "tcn", "attention", "mean"}) {

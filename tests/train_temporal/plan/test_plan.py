@@ -59,8 +59,7 @@ def test_parameters_are_timms(small):
 @pytest.mark.parametrize("name, layers", [("gru", 1), ("lstm", 1), ("transformer", 2), ("tcn", 3), ("attention", 1)])
 def test_parameters_of_temporal_models_are_pytorchs(name, layers):
     config = {"architecture": name, "hidden": 128, "layers": layers, "dimension": 192, "classes": 1, "dropout": 0.0,
-              "bidirectional": False, "temporal_pool": "attention", "time": name != "attention", "time_encoding": "log",
-              "linear": False}
+              "bidirectional": False, "temporal_pool": "attention", "time": name != "attention", "time_encoding": "log"}
     cached = plan(TINY, "--temporal", name)["ways"][0]
     assert cached["trained_parameters"] == sum(p.numel() for p in TemporalModel.build({"model": config}).parameters())
     assert cached["bytes"]["temporal"] > 4 * 16 * 20 * 2 * 192

@@ -94,7 +94,7 @@ void read_summary(const Json& summary, ListedRun& run) {
   if (!metrics.empty()) {
     run.metric = metrics.begin().key();
     const Json& first_metric = metrics.begin().value();
-    const Json& mean = first_metric.at(first_metric.value("primary", "mean_over_folds"));
+    const Json& mean = first_metric.at(first_metric.at("primary").get<std::string>());
     run.value = number(mean, "value");
     run.low = number(mean, "low");
     run.high = number(mean, "high");
@@ -111,8 +111,7 @@ void read_config(const Json& config, ListedRun& run) {
   run.folds = config.at("folds");
   run.seeds = config.at("seeds");
   run.backbone = backbone_of(config);
-  const auto compared = config.value("compare", Json::array()).size();
-  run.fits = config.value("fits", (1 + compared) * run.folds * run.seeds);
+  run.fits = config.at("fits");
 }
 
 ListedRun read_run(const fs::path& folder) {
@@ -125,7 +124,7 @@ ListedRun read_run(const fs::path& folder) {
     run.finished = fs::exists(folder / "summary.json") && folder.extension() != kUnfinished;
     run.fits_done = run.finished ? run.fits : count_records(folder);
     if (run.finished) read_summary(read_json_file(folder / "summary.json"), run);
-    const auto compared = run.options.value("compare", Json::array()).size();
+    const auto compared = run.options.at("compare").size();
     if (compared > 0) run.model += concat(" + ", compared);
     run.date = latest_change(folder);
   } catch (const Error& error) {

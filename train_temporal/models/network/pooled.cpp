@@ -2,7 +2,7 @@
 // as integrated gradients want it) makes of each frame's projected features: the GRU's width and
 // regularisation without its memory, so that it loses for want of the order alone. `single` is this
 // model on one frame, or of targets per frame on each frame by itself. Its own tensors:
-//   hidden.weight [H, H], .bias     (linear models: none)
+//   hidden.weight [H, H], .bias
 #include "train_temporal/models/network/network.h"
 #include "train_temporal/models/network/operations.h"
 #include "train_temporal/models/registry.h"
@@ -11,7 +11,7 @@ namespace coldframe::temporal {
 namespace {
 
 Value pooled_layers(Operations& ops, const ModelConfig& config, Value x) {
-  return config.linear ? x : ops.gelu(ops.linear(x, "hidden", config.hidden));
+  return ops.gelu(ops.linear(x, "hidden", config.hidden));
 }
 
 const Architecture kMean{

@@ -8,9 +8,7 @@
 namespace coldframe::temporal {
 
 // CacheError, which lists the differences, when the cache was made by another recipe than the one
-// that the model was trained on. A recipe that merely follows EXIF data, or does not, is the same
-// for exams without image files; for others the error says how to extract them. Streams are
-// compared one by one.
+// that the model was trained on. Streams are compared one by one.
 void require_same_features(const cache::Recipe& trained, const SequenceReader& cache,
                            const std::filesystem::path& path);
 

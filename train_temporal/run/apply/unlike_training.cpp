@@ -15,9 +15,7 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr const char* kFormat = "coldframe.unlike.3";
-constexpr const char* kWithoutStarts = "coldframe.unlike.2";
-constexpr const char* kFormerFormat = "coldframe.unlike.1";  // features of any length
+constexpr const char* kFormat = "coldframe.unlike.1";
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 // Principal components that are kept, at most a quarter of the exams; and the exams that they are
@@ -256,14 +254,7 @@ std::optional<UnlikeTraining> UnlikeTraining::read(const std::filesystem::path& 
     throw DataError(concat("'", path.string(), "' ", why, "; train again, or remove the file"));
   };
   const auto format = file.metadata.find("format");
-  if (format != file.metadata.end() && format->second == kFormerFormat) {
-    log_info_once(concat("exams unlike the training data are not told: '", path.string(),
-                         "' is of an earlier version, which measured otherwise; train again for "
-                         "that"));
-    return std::nullopt;
-  }
-  const bool without_starts = format != file.metadata.end() && format->second == kWithoutStarts;
-  if (!without_starts && (format == file.metadata.end() || format->second != kFormat))
+  if (format == file.metadata.end() || format->second != kFormat)
     refuse(concat("is not of the format '", kFormat, "'"));
   const auto take = [&](const std::string& name, torch::ScalarType type,
                         const std::vector<std::int64_t>& shape) {
@@ -285,11 +276,9 @@ std::optional<UnlikeTraining> UnlikeTraining::read(const std::filesystem::path& 
   moments.deviation = take("deviation", torch::kFloat32, {dimension});
   moments.axes = take("axes", torch::kFloat32, {-1, dimension});
   moments.variance = take("variance", torch::kFloat64, {moments.axes.size(0) + 1});
-  const std::size_t traits = kTraitNames.size() - (without_starts ? 1 : 0);
-  moments.pace = take("pace", torch::kFloat64, {static_cast<std::int64_t>(traits - kNumbers), 2});
-  if (without_starts)
-    moments.pace = torch::cat({moments.pace, torch::full({1, 2}, kUnknown, torch::kFloat64)});
-  for (std::size_t t = 0; t < traits; ++t)
+  constexpr auto kRows = static_cast<std::int64_t>(kTraitNames.size() - kNumbers);
+  moments.pace = take("pace", torch::kFloat64, {kRows, 2});
+  for (std::size_t t = 0; t < kTraitNames.size(); ++t)
     unlike.held_out_[t] = doubles(take(concat("held_out.", kTraitNames[t]), torch::kFloat64, {-1}));
   return unlike;
 }

@@ -51,8 +51,8 @@ class UnlikeTraining {
  public:
   // Of the exams and held-out parts of the first repeat; splits number the cache's exams.
   UnlikeTraining(const Dataset& dataset, const std::vector<Split>& splits);
-  // Null for a run of before there was such a file, or of its first format. DataError when it is
-  // damaged or of another number of features.
+  // Null for a run that could not write the file. DataError when it is damaged or of another number
+  // of features.
   static std::optional<UnlikeTraining> read(const std::filesystem::path& run,
                                             std::int64_t dimension);
   void write(const std::filesystem::path& file) const;
