@@ -13,54 +13,25 @@ namespace {
 
 using Classes = std::vector<int>;  // of frames, or of segments
 
-using Right = std::vector<bool>;  // of each frame, whether its decision counts as right
-
-Right right_frames(const FrameSequence& frames, const ScoredExams&) {
-  Right right;
-  for (std::size_t i = 0; i < frames.label.size(); ++i)
-    right.push_back(frames.decision[i] == frames.label[i]);
-  return right;
-}
-
-// The frames of one class in one exam.
-struct ClassFrames {
-  double right = 0, labelled = 0, decided = 0, either = 0;  // `right`: of `either`
-};
-
-ClassFrames frames_of_class(const FrameSequence& frames, const Right& right, int c) {
-  ClassFrames count;
+// Of a class in one exam; NaN where no label is of it.
+double jaccard_of_class(const FrameSequence& frames, int c) {
+  double both = 0, labelled = 0, either = 0;
   for (std::size_t i = 0; i < frames.label.size(); ++i) {
     const bool is = frames.label[i] == c, decided = frames.decision[i] == c;
-    count.labelled += is;
-    count.decided += decided;
-    count.either += is || decided;
-    count.right += (is || decided) && right[i];
+    labelled += is;
+    either += is || decided;
+    both += is && decided;
   }
-  return count;
+  return labelled > 0 ? both / either : std::nan("");
 }
 
-double jaccard_of(const ClassFrames& count) {
-  return count.right / count.either;
-}
-// Relaxed, more can be right than there are: the script cuts shares at 1.
-double precision_of(const ClassFrames& count) {
-  return count.right > 0 ? std::min(count.right / count.decided, 1.0) : 0 / count.decided;
-}
-double recall_of(const ClassFrames& count) {
-  return std::min(count.right / count.labelled, 1.0);
-}
-
-// The mean over classes of the mean over the exams that have the class in their labels, and a share
-// of it.
-template <auto Share, auto RightFrames>
-MetricValue mean_over_classes(const MetricInput& in) {
+// The mean over classes of the mean over the exams that have the class in their labels.
+MetricValue jaccard(const MetricInput& in) {
   if (std::string why = in.missing_class(); !why.empty()) return MetricValue::none(why);
   std::vector<double> sum(in.exams.label_count(), 0.0), exams(in.exams.label_count(), 0.0);
   for (const FrameSequence& frames : in.sequences()) {
-    const Right right = RightFrames(frames, in.exams);
     for (std::size_t c = 0; c < sum.size(); ++c) {
-      const ClassFrames count = frames_of_class(frames, right, static_cast<int>(c));
-      const double share = count.labelled > 0 ? Share(count) : std::nan("");
+      const double share = jaccard_of_class(frames, static_cast<int>(c));
       if (std::isnan(share)) continue;
       sum[c] += share;
       exams[c] += 1;
@@ -95,33 +66,6 @@ double intersection_over_union(const Segment& a, const Segment& b) {
   if (a.of_class != b.of_class) return 0;
   const double both = std::min(a.behind, b.behind) - std::max(a.first, b.first);
   return both / (std::max(a.behind, b.behind) - std::min(a.first, b.first));
-}
-
-// The boundaries of Cholec80's evaluation script (Twinanda et al. 2017; TeCNO and Trans-SVNet
-// report by it): at the start of a segment of the labels the class before counts as right, too.
-// Where the last frames say the next class, the script lets the frames of the segment that are as
-// far from its start count as right, and so do we. Of its seven phases the last four may be one
-// step farther.
-Right relaxed_frames(const FrameSequence& frames, const ScoredExams& exams) {
-  Right right = right_frames(frames, exams);
-  for (const Segment& segment : segments_of(frames.label)) {
-    const auto first = static_cast<std::size_t>(segment.first),
-               behind = static_cast<std::size_t>(segment.behind);
-    const std::size_t count = std::min(exams.relaxed_frames, behind - first);
-    const bool phases = exams.label_count() == 7;
-    const int late = phases && segment.of_class >= 5 ? 2 : 1,
-              early = phases && segment.of_class >= 3 ? 2 : 1;
-    std::vector<int> off;  // the script sees what it has changed before
-    for (std::size_t i = first; i < behind; ++i)
-      off.push_back(frames.decision[i] - segment.of_class);
-    for (std::size_t i = 0; i < count; ++i)
-      if (off[i] < 0 && off[i] >= -late) off[i] = 0;
-    const std::vector<int> last(off.end() - static_cast<std::ptrdiff_t>(count), off.end());
-    for (std::size_t i = 0; i < count; ++i)
-      if (last[i] > 0 && last[i] <= early) off[i] = 0;
-    for (std::size_t i = first; i < behind; ++i) right[i] = off[i - first] == 0;
-  }
-  return right;
 }
 
 // A predicted segment is right where the true one of its class that it overlaps most is overlapped
@@ -175,13 +119,6 @@ MetricValue mean_over_exams(const MetricInput& in, const Score& score) {
   return MetricValue::of(sum / static_cast<double>(in.sequences().size()));
 }
 
-MetricValue relaxed_accuracy(const MetricInput& in) {
-  return mean_over_exams(in, [&](const FrameSequence& frames) {
-    const Right right = relaxed_frames(frames, in.exams);
-    return static_cast<double>(std::ranges::count(right, true)) / static_cast<double>(right.size());
-  });
-}
-
 template <int kPercent>
 MetricValue segment_f1_at(const MetricInput& in) {
   return mean_over_exams(
@@ -199,20 +136,13 @@ constexpr MetricRow segment_row(std::string_view key, std::string_view title,
           .frames_only = true};
 }
 
-constexpr MetricRow relaxed_row(std::string_view key, std::string_view title,
-                                MetricValue (*compute)(const MetricInput&)) {
-  MetricRow row = segment_row(key, title, compute);
-  row.relaxed_only = true;
-  return row;
-}
-
 // F1 of segments and the edit score: Lea et al. 2017, Temporal convolutional networks for action
 // segmentation and detection.
 constexpr MetricRow kFrameMetrics[] = {
     {.key = "jaccard",  // mean over classes
      .title = "Jaccard",
      .labels = kAllClasses,
-     .compute = mean_over_classes<jaccard_of, right_frames>,
+     .compute = jaccard,
      .shape = Shape::kShare,
      .frames_only = true},
     segment_row("segment_f1_10", "Segment F1@10", segment_f1_at<10>),
@@ -220,12 +150,6 @@ constexpr MetricRow kFrameMetrics[] = {
     segment_row("segment_f1_50", "Segment F1@50", segment_f1_at<50>),
     segment_row("edit_score", "Edit score",
                 [](const MetricInput& in) { return mean_over_exams(in, edit_score); }),
-    relaxed_row("relaxed_accuracy", "Relaxed accuracy", relaxed_accuracy),
-    relaxed_row("relaxed_precision", "Relaxed precision",
-                mean_over_classes<precision_of, relaxed_frames>),
-    relaxed_row("relaxed_recall", "Relaxed recall", mean_over_classes<recall_of, relaxed_frames>),
-    relaxed_row("relaxed_jaccard", "Relaxed Jaccard",
-                mean_over_classes<jaccard_of, relaxed_frames>),
 };
 
 }  // namespace

@@ -54,9 +54,7 @@ std::vector<Metric> metrics_for(const ScoredExams& exams) {
   std::vector<Metric> metrics;
   for (const Metric each : table()) {
     const bool applies = (each->labels & kind_of(exams.scale, exams.width)) != 0;
-    if (applies && (exams.per_frame || !each->frames_only) &&
-        (exams.relaxed_frames > 0 || !each->relaxed_only))
-      metrics.push_back(each);
+    if (applies && (exams.per_frame || !each->frames_only)) metrics.push_back(each);
   }
   return metrics;
 }

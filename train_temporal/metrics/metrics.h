@@ -50,7 +50,6 @@ struct ScoredExams {
   std::vector<double> number = {};    // [N] the true ones
   std::vector<double> horizons = {};  // ascending
   bool per_frame = false;
-  std::size_t relaxed_frames = 0;       // --relaxed-frames
   std::vector<FrameOfExam> frame = {};  // [N], or none where only exams count
 
   std::size_t size() const { return label.size(); }

@@ -15,7 +15,6 @@ struct Questions {
   std::optional<double> prevalence, at_specificity, at_sensitivity;
   std::optional<std::size_t> level;                     // of intervals, in percent; none: 95
   std::vector<std::string> subgroups, characteristics;  // columns
-  std::size_t relaxed_frames = 0;
   std::string aggregate;  // patient or a column: what counts as one; empty: exams
   bool figures = false, without_thumbnails = false;
 
@@ -50,9 +49,6 @@ void add_questions(Rows& rows, Questions& questions) {
              "all figures for each value of these columns of the cache or of --labels, too");
   rows.names("characteristics", questions.characteristics,
              "a table of the cohort by class (Table 1) of these columns");
-  rows.number("relaxed-frames", questions.relaxed_frames, at_least(0),
-              "targets per frame: figures in which so many frames at the borders of a phase may be "
-              "of the phase before or behind, too");
   rows.text("aggregate", questions.aggregate, "WHAT",
             "figures are of patients (`patient`), whose exams' predictions are averaged, or of a "
             "patient's exams with one value of a column (`study`)");

@@ -38,16 +38,6 @@ void add_sections(html::Page& page, const SectionBlock& block, const TargetRepor
   });
 }
 
-void relax_boundaries(TargetReport& report) {
-  const auto relax = [&](std::vector<FoldScores>& folds) {
-    for (FoldScores& fold : folds) fold.exams.relaxed_frames = report.questions.relaxed_frames;
-  };
-  for (ModelResult& model : report.models) {
-    relax(model.folds);
-    std::ranges::for_each(model.fits, relax);
-  }
-}
-
 }  // namespace
 
 void evaluate_report(RunReport& run) {
@@ -56,7 +46,6 @@ void evaluate_report(RunReport& run) {
   Progress progress("figures with intervals", "models", models);
   std::vector<std::vector<MetricTable>> binary;  // [target][model]
   for (TargetReport& report : run.targets) {
-    relax_boundaries(report);
     if (const auto level = report.questions.level)
       report.bootstrap.level = static_cast<double>(*level) / 100;
     std::vector<MetricTable> tables =

@@ -52,7 +52,6 @@ Json all_figures(const char* path, double threshold) {
   if (table.header[0] == "number") return figures_of_numbers(table);
   ScoredExams exams;
   exams.per_frame = table.header.back() == "frame";
-  exams.relaxed_frames = exams.per_frame ? 10 : 0;
   exams.width = table.header.size() - (exams.per_frame ? 3 : 1);
   std::vector<double> logits;
   for (const auto& row : table.rows) {

@@ -1,6 +1,6 @@
 """The metrics of classes per frame equal their published definitions on random sequences: Jaccard
-per phase as in the M2CAI challenge, with relaxed borders as Cholec80's script has them, segmental F1 and edit score as in Lea et al. 2017. The
-implementation here counts sets of frames and recurses over segments."""
+per phase as in the M2CAI challenge, segmental F1 and edit score as in Lea et al. 2017. The implementation here
+counts sets of frames and recurses over segments."""
 from functools import lru_cache
 from itertools import groupby
 
@@ -76,39 +76,6 @@ def jaccard(exams, classes):
     return np.mean(of_phase)
 
 
-def relaxed_script(truth, decided, classes, border=10):
-    """Cholec80's Evaluate.m, phase by phase as it counts them: Jaccard, precision and recall of each phase, and accuracy.
-    MATLAB takes a mask that is shorter than what it indexes to be of the first elements."""
-    off, relaxed = np.array(decided) - np.array(truth), np.full(len(truth), 99)
-    for phase in range(classes):
-        for of, frames in segments(truth):
-            if of != phase:
-                continue
-            places = sorted(frames)
-            part, border_here = off[places].copy(), min(border, len(places))
-            late = {-1, -2} if classes == 7 and phase in (5, 6) else {-1}
-            early = {1, 2} if classes == 7 and phase in (3, 4, 5, 6) else {1}
-            part[np.flatnonzero(np.isin(part[:border_here], list(late)))] = 0
-            part[np.flatnonzero(np.isin(part[-border_here:], list(early)))] = 0
-            relaxed[places] = part
-    of_phase = []
-    for phase in range(classes):
-        true, predicted = np.array(truth) == phase, np.array(decided) == phase
-        right = (relaxed[true | predicted] == 0).sum()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            of_phase.append([right / part.sum() for part in (true | predicted, predicted, true)] if true.any() else [np.nan] * 3)
-    return np.minimum(of_phase, 1), (relaxed == 0).mean()
-
-
-def relaxed(exams, classes):
-    """The means that the script's caller forms: of each phase over the exams that have it, then over phases."""
-    each = [relaxed_script(*exam, classes) for exam in exams]
-    shares = np.array([of_phase for of_phase, _ in each])
-    means = [np.mean([np.mean(one[~np.isnan(one)]) if not np.isnan(one).all() else np.nan for one in shares[:, :, k].T])
-             for k in range(3)]
-    return dict(zip(("jaccard", "precision", "recall"), means), accuracy=np.mean([accuracy for _, accuracy in each]))
-
-
 def table_of(random, exams, classes, ordinal):
     """The rows of all exams in a random order, and the header. Probabilities decide as told."""
     rows = []
@@ -142,8 +109,6 @@ def test_metrics_of_frames_equal_their_definitions(tmp_path, block):
             assert_equal(ours[f"segment_f1_{percent}"], expected, f"F1@{percent}")
         assert_equal(ours["edit_score"], np.mean([edit_score(*exam) for exam in exams]), "edit")
         assert_equal(ours["jaccard"], jaccard(exams, classes), "jaccard")
-        for name, expected in relaxed(exams, classes).items():
-            assert_equal(ours[f"relaxed_{name}"], expected, f"relaxed {name}")
         undefined += isinstance(ours["jaccard"], str)
     assert 0 < undefined < 50
 
@@ -166,4 +131,4 @@ def test_a_phase_that_flickers_costs_segments_and_few_frames(tmp_path):
 
 def test_targets_per_exam_have_none_of_them(tmp_path):
     ours = run_driver(tmp_path, [("label,p0,p1", [(0, 0.7, 0.3), (1, 0.4, 0.6)])])[0]
-    assert not {"jaccard", "segment_f1_10", "edit_score", "relaxed_jaccard"} & set(ours)
+    assert not {"jaccard", "segment_f1_10", "edit_score"} & set(ours)

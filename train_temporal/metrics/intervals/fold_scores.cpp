@@ -23,7 +23,6 @@ ScoredExams exams_at(const ScoredExams& from, std::span<const std::size_t> rows)
   taken.scale = from.scale;
   taken.horizons = from.horizons;
   taken.per_frame = from.per_frame;
-  taken.relaxed_frames = from.relaxed_frames;
   for (std::size_t i : rows) {
     const auto row = from.predicted.begin() + static_cast<std::ptrdiff_t>(i * width);
     taken.predicted.insert(taken.predicted.end(), row, row + static_cast<std::ptrdiff_t>(width));

@@ -10,14 +10,6 @@
 namespace coldframe::temporal {
 namespace {
 
-std::string about_relaxed(const TargetReport& report) {
-  const std::size_t frames = report.questions.relaxed_frames;
-  if (frames == 0 || !report.per_frame) return {};
-  return concat(" Relaxed figures let ", plural(frames, "frame"),
-                " at the borders of a phase be of the phase before or behind, as Cholec80's "
-                "evaluation script does.");
-}
-
 html::Body result_section(const TargetReport& report) {
   const ModelResult& main = report.models.front();
   html::Body body;
@@ -45,7 +37,7 @@ html::Body result_section(const TargetReport& report) {
   body += html::paragraph(concat(
       "Intervals are score intervals by the spread that leaving out each patient in turn shows. ",
       one_part ? "" : words_of(report.scale).about_ranks,
-      words_of(report.scale).about_figures(report), about_relaxed(report)));
+      words_of(report.scale).about_figures(report)));
   return body;
 }
 

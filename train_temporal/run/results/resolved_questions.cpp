@@ -104,10 +104,6 @@ void read_subgroups(ResolvedQuestions& asked, Cohort& cohort) {
 }  // namespace
 
 void check_answerable(const Questions& questions, const std::vector<Target>& targets) {
-  const auto has_phases = [](const Target& one) { return one.per_frame && one.has_classes(); };
-  if (questions.relaxed_frames > 0 && std::ranges::none_of(targets, has_phases))
-    throw ConfigError(concat("--relaxed-frames is for classes per frame, which ", names_of(targets),
-                             targets.size() > 1 ? " have not" : " has not", "; leave it out"));
   if (!questions.of_decisions()) return;
   const auto binary = std::ranges::count_if(targets, &Target::has_threshold);
   const char* options = "--threshold, --prevalence, --at-specificity and --at-sensitivity";
