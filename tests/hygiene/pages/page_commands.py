@@ -23,8 +23,8 @@ class Command:
 
 
 def pages():
-    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "*.md"], capture_output=True, text=True).stdout.split()
-    return listed or sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.md") if "build" not in path.relative_to(ROOT).parts)
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "*.md", ":!tests/stored"], capture_output=True, text=True).stdout.split()
+    return listed or sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.md") if not {"build", "stored"} & {*path.relative_to(ROOT).parts})
 
 
 def block_commands(lines):
