@@ -171,8 +171,7 @@ inline std::span<const Field> fields() {
 }
 const Field* find_field(std::string_view key);  // nullptr if there is none
 
-// A key for each field of plain ViTs, and for others where they differ from one, so that recipes
-// of caches made before a field was there stay the same.
+// A key for each field of plain ViTs, and for others where they differ from one.
 Json to_json(const Architecture& architecture);
 // Reads what to_json() wrote. DataError for a key or a value that it does not write.
 Architecture architecture_from_json(const Json& json);
