@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cache/maintain/lock.h"
+#include "cache/maintain/parts.h"
 #include "cache/maintain/update_metadata.h"
 #include "cache/read/reader.h"
 #include "common/cli/cli.h"

@@ -11,10 +11,9 @@
 #include "cache/format/layout.h"
 #include "cache/read/reader.h"
 #include "common/files/json.h"
+#include "common/system/job_part.h"
 
 namespace coldframe::cache {
-
-inline constexpr std::uint32_t kMostParts = 9000;  // each has a worker's number in shards' names
 
 struct PartRecord {
   std::uint32_t part = 0, parts = 1;  // counted from 0

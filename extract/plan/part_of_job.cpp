@@ -12,7 +12,7 @@ namespace coldframe::extract {
 Part part_of_job(const ExtractOptions& options, const cache::Location& location) {
   Part part = choose_part(options.part, from_environment);
   if (!part.shared()) return part;
-  const std::string what = concat("part ", part.index, " of ", part.count, " (", part.source, ")");
+  const std::string what = part.text();
   if (location.single_file)
     throw ConfigError(concat(what, ": parts share a folder, and --out ", options.out.string(),
                              " is one file; give a name that does not end in .h5, or --part off "

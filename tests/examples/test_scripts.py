@@ -53,7 +53,7 @@ def test_a_stopped_task_of_an_array_is_requeued_alone_and_not_for_ever(tmp_path,
         folder.mkdir()
         result, calls = submit(script, ["a", "b", "-c"], folder, 75, **task, SLURM_RESTART_COUNT=restarts)
         assert (result, calls[1:]) == (75, requeued)
-        assert ("--shared" in calls[0].split()) == (script == "train.sbatch")
+        assert ("--part auto" in calls[0]) == (script == "train.sbatch")
 
 
 def test_the_example_of_the_training_job_is_a_command_that_train_understands(tmp_path):

@@ -210,7 +210,7 @@ def test_nothing_is_left_for_later():
 WRITERS = {
     "common/files/publish/": "the one place that publishes",
     "common/files/exam_files.cpp": "pictures in a folder that is published as a whole",
-    "common/files/locks/": "locks and claims hold no result",
+    "common/files/locks/": "locks hold no result",
     "common/system/monitor.cpp": "rows of --monitor, which are read while they grow",
     "common/cli/cli.cpp": "/dev/null for standard streams that are closed",
     "train_temporal/run/tuned_backbone.cpp": "a link within a run that is published as a whole",

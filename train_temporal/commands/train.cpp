@@ -69,10 +69,18 @@ class TrainingRun {
                             const std::vector<torch::Device>& devices, Residence where) const;
   void load_features();
   Experiment experiment() const {
-    return {datasets_, cohort_.targets, cohort_.covariates, splits_,      options_,
-            base_,     settings_,       found_.chosen,      tuned_.get(), &cohort_.patients};
+    return {datasets_,
+            cohort_.targets,
+            cohort_.covariates,
+            splits_,
+            options_,
+            base_,
+            settings_,
+            found_.chosen,
+            tuned_.get(),
+            &cohort_.patients,
+            options_.existing.part};
   }
-  bool train(RunFolder& folder);  // false: another process has published the run
   void search(const RunFolder& folder);
   void add_search(TargetReport& report) const;
   void warn_of_fits(const std::vector<FinishedFit>& fits);
@@ -133,13 +141,13 @@ void TrainingRun::complete_cohort() {
 }
 
 // A run that is gone on with keeps its kind of device. GPUs are taken untried where a ViT is tuned,
-// and by processes that share a run, which must all choose the same.
+// and by parts of a run, which must all choose the same.
 void TrainingRun::choose_device(const Json& begun) {
   device_seconds_ = begun.value(kDeviceSeconds, Json());
   if (options_.device != "auto" || devices_.front().is_cpu()) return;
   const std::string before = begun.value("device", "");
   if (before == "cpu") return take_cpu();
-  if (!before.empty() || tuned_ || options_.existing.shared) return;
+  if (!before.empty() || tuned_ || options_.existing.part.shared()) return;
   const auto fit = tried_fit(experiment());
   if (!fit) {
     log_info("device auto: no model of this run is fitted by steps: cpu");
@@ -233,6 +241,7 @@ void TrainingRun::search(const RunFolder& folder) {
   if (settings_.empty()) return;
   log_info(search_cost(experiment()));
   found_ = search_settings(experiment(), folder);
+  if (folder.part().shared()) return;
   write_file_atomically(folder.file("search.csv"), search_csv(found_, experiment()));
 }
 
@@ -268,7 +277,9 @@ Json TrainingRun::config() const {
   json["seed"] = options_.seed;
   json["name"] = options_.model;
   json["compare"] = options_.compare;
-  json["fits"] = plan_fits(experiment()).fits;
+  Experiment all = experiment();
+  all.part = {};
+  json["fits"] = plan_fits(all).fits;
   if (options_.trains(kSingle) && !base_.per_frame()) json["single_frame"] = options_.single_frame;
   json["inputs"] = options_.inputs;
   const ModelConfig main = experiment().config({options_.model, 0, 0, 0});
@@ -301,24 +312,17 @@ Json TrainingRun::config() const {
 }
 
 int TrainingRun::run(RunFolder& folder) {
-  try {
-    if (train(folder)) return 0;
-  } catch (const Error&) {  // the others were faster, or thought this process lost
-    if (!folder.published_by_another()) throw;
-    folder.remove_remains();
-  }
-  log_info(concat("'", options_.out.string(), "' is finished; another process wrote the report"));
-  return 0;
-}
-
-bool TrainingRun::train(RunFolder& folder) {
   log_info(concat("training ", join(options_.models(), ", "), " on ", cohort_.targets.labeled(),
                   " exams: ", split_text_));
-  // Of a run that others share, as the first one began.
+  // Of parts, as the first one began.
   options_.fit.tune.threads = threads_of_tuning(experiment(), folder.begun());
   search(folder);
   const auto fits = run_fits(experiment(), folder);
-  if (!folder.wait_to_report()) return false;
+  if (folder.part().shared()) {
+    log_info(concat(folder.part().text(), ": all of its fits are done; when all parts are, the ",
+                    "same command with --resume instead of --part writes the report"));
+    return 0;
+  }
   warn_of_fits(fits);
   const auto models = assemble(fits, cohort_, options_, asked_.questions.threshold);
   write_tables(folder, experiment(), cohort_, fits, models);
@@ -348,7 +352,7 @@ bool TrainingRun::train(RunFolder& folder) {
   folder.publish();
   std::cout << (options_.json ? summary.dump(2) + "\n" : summary_text(result) + beside);
   log_info(concat("report: ", (folder.out() / "report.html").string()));
-  return true;
+  return 0;
 }
 
 int TrainingRun::benchmark() const {

@@ -62,6 +62,7 @@ std::vector<FinishedFit> plan(const Experiment& experiment) {
       }
     }
   }
+  std::erase_if(fits, [&](const FinishedFit& fit) { return !experiment.is_mine(fit.name); });
   return fits;
 }
 
@@ -169,9 +170,22 @@ std::uint64_t Experiment::tune_budget() const {
                                  1);
 }
 
+bool Experiment::is_mine(const FitName& fit) const {
+  const auto split = std::ranges::find_if(
+      splits, [&](const Split& one) { return one.repeat == fit.repeat && one.fold == fit.fold; });
+  const auto place = static_cast<std::size_t>(split - splits.begin());
+  // A search chooses for all seeds of a split.
+  const std::size_t unit = settings.size() > 1 ? place : place * options.seeds + fit.seed;
+  return unit % part.count == part.index;
+}
+
 // The best fit of a split has the run's first seed: it is not repeated.
 std::size_t Experiment::searched_fits() const {
-  return settings.size() > 1 ? splits.size() * (settings.size() - 1) : 0;
+  if (settings.size() < 2) return 0;
+  const auto mine = std::ranges::count_if(splits, [&](const Split& split) {
+    return is_mine({options.model, split.repeat, split.fold});
+  });
+  return static_cast<std::size_t>(mine) * (settings.size() - 1);
 }
 
 std::size_t best_of(std::span<const FinishedFit> fits) {
@@ -208,7 +222,8 @@ FitPlan plan_fits(const Experiment& experiment) {
   FitPlan plan;
   const auto fits = temporal::plan(experiment);
   plan.fits = fits.size() + experiment.searched_fits() + plan_frozen(experiment, fits).size();
-  if (options.trains(kFrozen)) plan.fits -= experiment.splits.size() * options.seeds;  // once
+  plan.fits -= static_cast<std::size_t>(std::ranges::count_if(
+      fits, [](const FinishedFit& fit) { return fit.name.model == kFrozen; }));  // once
   plan.trained =
       plan.fits - static_cast<std::size_t>(std::ranges::count_if(fits, [&](const FinishedFit& fit) {
         return !experiment.config(fit.name).architecture->by_steps;
@@ -270,7 +285,7 @@ void run_fits(const Experiment& experiment, const RunFolder& folder, const char*
   if (done < fits.size()) {
     throw Interrupted(concat("stopped with ", done, " of ", plural(fits.size(), "fit"),
                              " done; run the same command ",
-                             folder.shared() ? "again" : "with --resume", " to continue"));
+                             folder.part().shared() ? "again" : "with --resume", " to continue"));
   }
 }
 

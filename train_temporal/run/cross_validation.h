@@ -26,6 +26,7 @@ struct Experiment {
   std::vector<std::size_t> chosen = {};  // the setting of each split; empty: none is chosen yet
   const tune::TunedSource* tuned = nullptr;            // of --tune
   const std::vector<std::string>* patients = nullptr;  // of every exam
+  Part part = {};                                      // of the run's fits, which alone are done
 
   const Dataset& dataset() const { return datasets.front(); }
   const torch::Device& device() const { return dataset().device; }
@@ -36,6 +37,8 @@ struct Experiment {
   FitTask task(const FitName& fit, const Split& split, std::size_t thread = 0) const;
   // A fit learns this of covariates from its training part; empty where its model takes none.
   CovariateEncoding encoding(const FitName& fit, const Split& split) const;
+  // Fits that go on from others are in one part with these.
+  bool is_mine(const FitName& fit) const;
   std::size_t searched_fits() const;  // with --search: before those of the run
   // With --tune: the share of one fit of what features and weights leave of the budget or, where
   // none is given, of most of a GPU's memory; 0 on the CPU, where nothing bounds it then.
@@ -87,10 +90,8 @@ int threads_of_tuning(const Experiment& experiment, const Json& begun);
 // then seed, with the setting that was chosen for the split; of several candidates() the
 // best_of() them. Those whose record exists are not repeated; one that was interrupted continues
 // from its last checkpoint. Interrupted after a signal, when the current epochs have been saved.
-//
-// Processes that share the folder each take fits that no other one is at, and wait until the
-// others' are done. A fit depends on nothing but its name and the configuration, and its record is
-// published atomically, so that a fit done twice (RunFolder::take() says when) gives the same run.
+// A fit depends on nothing but its name and the configuration, and its record is published
+// atomically, so that a fit done twice gives the same run.
 std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder& folder);
 // The same for given fits; `verb` is what the progress bar says.
 void run_fits(const Experiment& experiment, const RunFolder& folder, const char* verb,

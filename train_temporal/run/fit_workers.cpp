@@ -13,7 +13,6 @@
 #include "common/cli/error_context.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/progress.h"
-#include "common/files/locks/claims.h"
 #include "common/files/retry_policy.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
@@ -84,7 +83,6 @@ class FitWorkers {
       : experiment_(experiment),
         folder_(folder),
         fits_(fits),
-        taken_(fits.size()),
         progress_(verb, "fits", fits.size()) {}
 
   void run() {
@@ -113,45 +111,17 @@ class FitWorkers {
       const auto& datasets = experiment_.datasets;
       const c10::DeviceGuard device(datasets[thread % datasets.size()].device);
       const CpuMemoryShare share(share_);
-      Waiting waiting;
       while (!stopping_ && !stop_requested()) {
-        const Next next = take();
-        if (!next.left) break;
-        if (!next.fit) {
-          waiting.pause();
-          continue;
-        }
-        if (!do_fit(*next.fit, thread)) break;
+        const std::size_t next = next_++;
+        if (next >= fits_.size() || !do_fit(fits_[next], thread)) break;
         ++done_;
         progress_.add();
-        waiting = {};
       }
     } catch (...) {  // the first error is the one reported
       const std::lock_guard lock(mutex_);
       if (!error_) error_ = std::current_exception();
       stopping_ = true;
     }
-  }
-
-  struct Next {
-    FinishedFit* fit = nullptr;  // null: other processes are at all that are left
-    bool left = false;
-  };
-
-  // A fit whose record is there is taken, too: it is to be read.
-  Next take() {
-    const std::lock_guard lock(mutex_);
-    Next next;
-    for (std::size_t i = 0; i < fits_.size(); ++i) {
-      if (taken_[i]) continue;
-      next.left = true;
-      const FitName& name = fits_[i].name;
-      if (!fs::exists(status_of(folder_.record(name))) && !folder_.take(name.stem())) continue;
-      taken_[i] = true;
-      next.fit = &fits_[i];
-      break;
-    }
-    return next;
   }
 
   bool do_fit(FinishedFit& fit, std::size_t thread) {
@@ -165,7 +135,6 @@ class FitWorkers {
     auto record = fs::exists(files.record) ? read_record(files.record)
                                            : run_fit(task, files, searches, stopping_);
     if (!record) return false;
-    folder_.release(fit.name.stem());
     fit.record = *std::move(record);
     fit.record.weights.clear();
     fit.record.tuned.clear();
@@ -189,11 +158,10 @@ class FitWorkers {
   const Experiment& experiment_;
   const RunFolder& folder_;
   std::vector<FinishedFit>& fits_;
-  std::vector<bool> taken_;
   Progress progress_;
   std::size_t threads_per_fit_ = 1;
   std::uint64_t share_ = 0;
-  std::atomic<std::size_t> threads_{0}, done_{0};
+  std::atomic<std::size_t> threads_{0}, next_{0}, done_{0};
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
   std::exception_ptr error_;

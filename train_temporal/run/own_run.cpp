@@ -24,13 +24,12 @@ constexpr std::array kFilesOfRuns = {
 constexpr std::array kFoldersOfRuns = {"models", kControlsFolder, kStateFolder, kFiguresFolder};
 // Of what lies in these folders.
 constexpr std::array<std::string_view, 10> kEndings = {
-    ".safetensors", ".json",           ".ini",  ".csv", ".svg", ".png", ".tex",
-    kRecordSuffix,  kCheckpointSuffix, ".claim"};
+    ".safetensors", ".json",           ".ini",         ".csv", ".svg", ".png", ".tex",
+    kRecordSuffix,  kCheckpointSuffix, kPartLockSuffix};
 
 // What a killed process was writing, and what NFS keeps of a file that was removed while open.
 bool is_remainder(const std::string& name) {
-  return (name.starts_with('.') && name.ends_with(".tmp")) || name.starts_with(".nfs") ||
-         name.find(".claim.") != name.npos;
+  return (name.starts_with('.') && name.ends_with(".tmp")) || name.starts_with(".nfs");
 }
 
 bool is_known_file(const fs::path& path) {
@@ -41,7 +40,7 @@ bool is_known_file(const fs::path& path) {
 }
 
 // The first thing in `folder` that no run writes there; empty: there is none. What vanishes under
-// the look is another process's of a shared run.
+// the look is another part's.
 fs::path stranger_in(const fs::path& folder) {
   std::error_code gone;
   fs::recursive_directory_iterator entry(folder, gone), end;
@@ -59,6 +58,14 @@ fs::path stranger_in(const fs::path& folder) {
   return {};
 }
 
+bool holds_locks_alone(const fs::path& folder) {
+  std::error_code gone;
+  fs::directory_iterator entries(folder, gone);
+  return std::all_of(begin(entries), end(entries), [](const fs::directory_entry& entry) {
+    return entry.path().extension() == kPartLockSuffix;
+  });
+}
+
 // As a process leaves it that was killed before it wrote the configuration.
 bool is_bare(const fs::path& folder) {
   std::error_code gone;
@@ -66,7 +73,7 @@ bool is_bare(const fs::path& folder) {
   return std::all_of(begin(entries), end(entries), [&](const fs::directory_entry& entry) {
     const std::string name = entry.path().filename().string();
     return name == kLockFile || is_remainder(name) ||
-           (name == kStateFolder && (fs::is_empty(entry.path(), gone) || gone));
+           (name == kStateFolder && holds_locks_alone(entry.path()));
   });
 }
 

@@ -11,6 +11,7 @@ inline constexpr const char* kSummaryFile = "summary.json";
 inline constexpr const char* kStateFolder = "state";  // of an unfinished one
 inline constexpr const char* kLockFile = "lock";      // likewise
 inline constexpr const char* kRecordSuffix = ".record";
+inline constexpr const char* kPartLockSuffix = ".lock";  // of who is at a part of the run
 inline constexpr const char* kCheckpointSuffix = ".checkpoint";
 inline constexpr const char* kControlsFolder = "controls";
 

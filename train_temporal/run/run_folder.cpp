@@ -4,7 +4,6 @@
 
 #include "cache/format/recipe.h"
 #include "common/cli/error.h"
-#include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/files/publish/atomic_file.h"
 #include "common/files/publish/destination.h"
@@ -16,8 +15,6 @@
 namespace coldframe::temporal {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr const char* kReport = "report";  // the claim of who writes it
 
 fs::path beside(const fs::path& path, const char* suffix) {
   fs::path result = path;
@@ -88,7 +85,8 @@ RunFolder::RunFolder(fs::path out, ExistingRun existing)
   const bool replaces = existing.overwrite || (existing.resume && fs::exists(working_));
   if (fs::exists(out_) && replaces) require_own_run(out_, "--out ");
   if (fs::exists(working_)) require_own_unfinished(working_, out_);
-  if (existing.resume || existing.overwrite || existing.shared) return;
+  existing_.resume |= part().shared();
+  if (existing_.resume || existing.overwrite) return;
   if (fs::exists(out_))
     throw ConfigError(concat("--out '", shown,
                              "' is a finished run; choose another name, or "
@@ -100,28 +98,24 @@ RunFolder::RunFolder(fs::path out, ExistingRun existing)
 
 RunFolder::~RunFolder() = default;
 
-// Claims need no locks.
+// Parts hold the run's lock together, and each its own; who writes the report holds it alone. Where
+// a file system knows no locks, parts go without: a fit that is done twice is the same.
 void RunFolder::lock() {
-  LockOptions options{shared(), !shared(), {}, "; with --shared a run needs no locks"};
+  LockOptions options{
+      part().shared(), !part().shared(), {}, "; parts of a run (--part) need no locks"};
   options.refuse = [this](const std::string& holder) {
     throw SystemError(concat("another process is training '", out_.string(), "' (", holder,
-                             "); wait for it, choose another --out, or start all with --shared"));
+                             "); wait for it, or choose another --out"));
   };
   lock_ = std::make_unique<FileLock>(working_ / kLockFile, options);
-}
-
-void RunFolder::join_others(const Json& config) {
-  create_folders(working_ / kStateFolder);
-  lock();
-  AtomicFile file(working_ / kConfigFile);
-  file.append(config.dump(2) + "\n");
-  file.finish_if_new();
-  // Any of the processes may write the report.
-  require_alike(working_, config, Compared::kAll, "another --out, or remove it first");
-  claims_ = std::make_unique<Claims>(working_ / kStateFolder);
-  if (!is_run(out_) || has_fits(working_)) return;
-  claims_.reset();
-  remove_working();  // the run was published before we made this folder anew
+  if (!part().shared()) return;
+  LockOptions own{false, false, {}, {}};
+  own.refuse = [this](const std::string& holder) {
+    throw SystemError(concat("another process is at ", part().text(), " of '", out_.string(), "' (",
+                             holder, "); wait for it"));
+  };
+  const std::string name = concat("part-", part().index, "-of-", part().count, kPartLockSuffix);
+  part_lock_ = std::make_unique<FileLock>(working_ / kStateFolder / name, own);
 }
 
 void RunFolder::require_answered(const Json& config) const {
@@ -147,14 +141,13 @@ void RunFolder::clear() const {
 }
 
 bool RunFolder::finished() const {
-  if (shared()) return is_run(out_);
   return existing_.resume && !existing_.overwrite && fs::exists(out_) &&
          (!fs::exists(working_) || is_replaced_run(working_));
 }
 
 Json RunFolder::begun() const {
   for (const fs::path& run : {working_, out_})
-    if ((existing_.resume || shared()) && is_run(run) && !(run == working_ && is_replaced_run(run)))
+    if (existing_.resume && is_run(run) && !(run == working_ && is_replaced_run(run)))
       return read_json_file(run / kConfigFile);
   return Json::object();
 }
@@ -164,16 +157,8 @@ bool RunFolder::start(const Json& config) {
     require_alike(out_, config, Compared::kFits, "--overwrite to replace the finished run");
     require_answered(config);
     remove_leftovers();
-    if (!shared()) remove_replaced();
+    remove_replaced();
     return false;
-  }
-  if (shared()) {
-    try {
-      join_others(config);
-    } catch (const Error&) {  // the folder may have got its last name meanwhile
-      if (!published_by_another()) throw;
-    }
-    return !finished() || start(config);
   }
   create_folders(working_);
   lock();
@@ -188,9 +173,17 @@ bool RunFolder::start(const Json& config) {
                            "' is damaged, so that the run cannot be continued; --overwrite without "
                            "--resume starts again"));
   }
-  if (existing_.resume && is_run(working_) && !is_replaced_run(working_)) {
+  const bool goes_on = existing_.resume && is_run(working_) && !is_replaced_run(working_);
+  if (goes_on)
     require_alike(working_, config, Compared::kFits, "--overwrite without --resume to start again");
-  } else {
+  if (part().shared()) {  // the first of the parts writes it, all others compare
+    AtomicFile file(working_ / kConfigFile);
+    file.append(config.dump(2) + "\n");
+    file.finish_if_new();
+    require_alike(working_, config, Compared::kFits, "another --out, or remove it first");
+    return true;
+  }
+  if (!goes_on) {
     require_own_unfinished(working_, out_);
     clear();
   }
@@ -209,7 +202,7 @@ void RunFolder::publish() {
     if (!is_run(replaced)) refuse();
     require_own_run(replaced, "");
   };
-  const bool replaces = !shared() && (existing_.overwrite || existing_.resume);
+  const bool replaces = existing_.overwrite || existing_.resume;
   if (replaces) {
     remove_leftovers();  // of the old one
     coldframe::publish(working_, out_, Existing::kReplace, require_run);
@@ -217,7 +210,6 @@ void RunFolder::publish() {
     sync_tree(working_);
     if (!rename_if_new(working_, out_)) refuse();
   }
-  claims_.reset();
   remove_leftovers();
   if (replaces) remove_replaced();
 }
@@ -237,52 +229,13 @@ void RunFolder::remove_replaced() const {
   }
 }
 
-void RunFolder::remove_remains() {
-  claims_.reset();
-  if (is_run(out_) && fs::exists(working_) && !is_run(working_)) remove_working();
-}
-
-// Beside a run that is finished: what stays is in nobody's way.
-void RunFolder::remove_working() const {
-  try {
-    require_own_unfinished(working_, out_);
-    fs::remove_all(working_);
-  } catch (const std::exception& error) {
-    log_warning(concat("what is left beside the finished run stays: ", error.what()));
-  }
-}
-
-bool RunFolder::wait_to_report() const {
-  for (Waiting waiting; !published_by_another(); waiting.pause()) {
-    if (take(kReport)) return true;
-    if (stop_requested())
-      throw Interrupted("stopped while another process writes the report; all fits are done");
-  }
-  return false;
-}
-
-bool RunFolder::published_by_another() const {
-  return shared() && !fs::exists(status_of(working_ / kConfigFile)) && fs::exists(status_of(out_));
-}
-
-bool RunFolder::take(const std::string& work) const {
-  if (!claims_ || claims_->take(work)) return true;
-  require_there();
-  return false;
-}
-
 void RunFolder::require_there() const {
   if (fs::exists(status_of(working_ / kConfigFile))) return;
   throw SystemError(concat("'", working_.string(), "' is gone; start the run anew"));
 }
 
-void RunFolder::release(const std::string& work) const {
-  if (claims_) claims_->release(work);
-}
-
 void RunFolder::remove_leftovers() const {
-  std::error_code
-      ignored;  // on NFS a file stays as long as a process that was overtaken has it open
+  std::error_code ignored;  // on NFS a file stays as long as a process has it open
   for (const char* name : {kStateFolder, kLockFile}) fs::remove_all(out_ / name, ignored);
 }
 

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "common/files/json.h"
-#include "common/files/locks/claims.h"
 #include "common/files/locks/file_lock.h"
+#include "common/system/job_part.h"
 
 namespace coldframe::temporal {
 
 // In the configuration: the threads of a tuned fit, whose number says the last bits of its sums.
-// Processes that share a run take the first one's.
+// Parts of a run take the first one's.
 inline constexpr const char* kThreadsPerFit = "threads_per_fit";
 
 // Likewise: how the devices did among which the run chose as it began (auto_device.h).
@@ -37,10 +37,11 @@ struct FitName {
 
 // A run of the same name is continued if it is unfinished, or replaced if it is finished; an
 // unfinished one of which no fit is done is in nobody's way. With both, an unfinished one is
-// continued and then replaces the finished one. `shared`: this process joins those that are at the
-// run, or begins it for others.
+// continued and then replaces the finished one. A `part` of a run is begun or continued beside the
+// others.
 struct ExistingRun {
-  bool resume = false, overwrite = false, shared = false;
+  bool resume = false, overwrite = false;
+  Part part = {};
 };
 
 class RunFolder {
@@ -54,31 +55,19 @@ class RunFolder {
   RunFolder& operator=(const RunFolder&) = delete;
 
   bool finished() const;  // and to be resumed: start() will find nothing left to do
-  bool shared() const { return existing_.shared; }
+  const Part& part() const { return existing_.part; }
   Json begun() const;  // the configuration of a run that is gone on with; {}: it is a new one
 
-  // Creates the unfinished folder with config.json and nothing else, or, resuming or joining,
-  // checks that the configuration is the same (ConfigError lists the differences). Takes a lock:
-  // SystemError when another process works on this run, unless all share it. False when the run is
-  // finished: nothing is left to do.
+  // Creates the unfinished folder with config.json and nothing else, or checks that what is there
+  // has the same configuration (ConfigError lists the differences). Takes a lock: SystemError when
+  // another process works on this run, or on this part of it. False when the run is finished:
+  // nothing is left to do.
   bool start(const Json& config);
-  // Waits until this process is the one to write the report and publish the run. False when another
-  // one has published it; Interrupted after a stop request.
-  bool wait_to_report() const;
-  // Only one of the processes that share a run publishes it. A run that it replaces changes places
-  // with it, and the state goes last: whoever dies on the way leaves both, and can be resumed.
-  // SystemError, and nothing is changed, when something else than a run to be replaced is there.
+  // A run that it replaces changes places with this one, and the state goes last: whoever dies on
+  // the way leaves both, and can be resumed. SystemError, and nothing is changed, when something
+  // else than a run to be replaced is there.
   void publish();
-  // One of the others has published the run.
-  bool published_by_another() const;
-  // Behind it: removes what this process wrote under the old name meanwhile.
-  void remove_remains();
-
-  // False when another process does this fit, or writes the report. Of a run that is not shared
-  // this process does everything. SystemError when the run's folder is gone.
-  bool take(const std::string& work) const;
-  void require_there() const;
-  void release(const std::string& work) const;
+  void require_there() const;  // SystemError when the run's folder is gone
 
   const std::filesystem::path& out() const { return out_; }
   std::filesystem::path file(const std::string& name) const { return working_ / name; }
@@ -87,18 +76,16 @@ class RunFolder {
 
  private:
   void lock();
-  void join_others(const Json& config);
   // ConfigError where a question is not among those that the finished run was asked.
   void require_answered(const Json& config) const;
   void clear() const;
   void remove_leftovers() const;
   void remove_replaced() const;
-  void remove_working() const;  // unless something lies in it that no run writes
 
   std::filesystem::path out_, working_;
   ExistingRun existing_;
-  std::unique_ptr<FileLock> lock_;
-  std::unique_ptr<Claims> claims_;  // of a shared run
+  std::unique_ptr<FileLock> lock_;       // of the run: alone, or beside other parts
+  std::unique_ptr<FileLock> part_lock_;  // of the part
 };
 
 // Ends the name of the folder in which a run grows.

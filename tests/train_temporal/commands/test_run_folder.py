@@ -88,7 +88,7 @@ MINE = [["lock"], ["lock", "frame-0.png"], ["lock", "state/frame-0.png"], ["stat
 
 
 @pytest.mark.parametrize("files", MINE)
-@pytest.mark.parametrize("more", [[], ["--overwrite"], ["--resume"], ["--overwrite", "--resume"], ["--shared"]])
+@pytest.mark.parametrize("more", [[], ["--overwrite"], ["--resume"], ["--overwrite", "--resume"], ["--part", "0/2"]])
 def test_what_somebody_calls_as_an_unfinished_run_is_kept(made, tmp_path, files, more):
     mine = tmp_path / "run.unfinished"
     for name in files:

@@ -1,4 +1,4 @@
-"""`train --shared`: one run by several processes, whatever starts them and whichever of them dies."""
+"""`train --part`: one run by several processes, whatever starts them and whichever of them dies."""
 import contextlib
 import json
 import os
@@ -13,7 +13,6 @@ from training_support import PROGRAM, coldframe, quick, ramp_cache, succeed
 
 LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
 FITS = ["--folds", 3, "--seeds", 2, "--compare", "mean,single", "--epochs", 3, "--threads", 1, "--inputs", "auto"]
-LONG = ["--folds", 2, "--seeds", 2, "--epochs", 300, "--patience", 0, "--threads", 1]
 
 
 def words(cache, out, *more):
@@ -47,7 +46,7 @@ def content(run):
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
-    return ramp_cache(tmp_path_factory.mktemp("shared"), 60, ragged=True)
+    return ramp_cache(tmp_path_factory.mktemp("parts"), 60, ragged=True)
 
 
 def one_process(cache, folder, *fits):
@@ -60,112 +59,123 @@ def alone(cache, tmp_path_factory):
     return one_process(cache, tmp_path_factory.mktemp("alone"), *FITS)
 
 
-def test_four_processes_give_the_run_of_one(cache, alone, tmp_path):
+def part(command, index, count=4):
+    """Starts one part, as task `index` of a SLURM array."""
+    return start([*command, "--part", "auto"], SLURM_ARRAY_TASK_ID=index, SLURM_ARRAY_TASK_MIN=0,
+                 SLURM_ARRAY_TASK_MAX=count - 1, SLURM_ARRAY_TASK_STEP=1, SLURM_ARRAY_TASK_COUNT=count)
+
+
+def test_four_tasks_of_an_array_give_the_run_of_one(cache, alone, tmp_path):
     out = tmp_path / "run"
-    command = words(cache, out, *FITS, "--shared")
-    said = ended([start(command, RANK=rank, WORLD_SIZE=4, LOCAL_RANK=rank, LOCAL_WORLD_SIZE=4) for rank in range(4)])
+    command = words(cache, out, *FITS)
+    said = ended([part(command, index) for index in range(4)])
+    assert all("all of its fits are done" in errors and "--resume" in errors for _, errors in said), said
+    assert [path.name for path in tmp_path.iterdir()] == ["run.unfinished"]
+    records = {path.name: path.stat().st_ino for path in (tmp_path / "run.unfinished" / "state").glob("*.record")}
+    report, = ended([start([*command, "--resume"])])
+    assert "report: " in report[1] and len(records) >= 18
     assert content(out) == alone
     assert [path.name for path in tmp_path.iterdir()] == ["run"] and not (out / "state").exists()
-    wrote = [errors for _, errors in said if "report: " in errors]
-    assert len(wrote) == 1, said
-    assert all("is finished" in errors for _, errors in said if errors not in wrote)
-    late, = ended([start(command)])
+    late, = ended([part(command, 2)])
     assert "nothing to resume" in late[1]
 
 
-def test_a_search_is_shared_too(cache, tmp_path):
+def test_each_fit_is_in_one_part(cache, tmp_path):
+    command = words(cache, tmp_path / "run", *FITS)
+    seen = set()
+    for index in range(4):
+        ended([start([*command, "--part", f"{index}/4"])])
+        new = {path.name for path in (tmp_path / "run.unfinished" / "state").glob("*.record")} - seen
+        assert new
+        seen |= new
+    complete = {name: os.stat(tmp_path / "run.unfinished" / "state" / name).st_ino for name in seen}
+    again, = ended([start([*command, "--part", "1/4"])])
+    assert {name: os.stat(tmp_path / "run.unfinished" / "state" / name).st_ino for name in seen} == complete, again
+
+
+def test_who_writes_the_report_fits_what_is_missing(cache, alone, tmp_path):
+    command = words(cache, tmp_path / "run", *FITS)
+    ended([start([*command, "--part", "1/3"])])
+    ended([start([*command, "--resume"])])
+    assert content(tmp_path / "run") == alone
+
+
+def test_a_search_is_divided_too(cache, tmp_path):
     fits = ["--folds", 2, "--search", 3, "--compare", "mean", "--epochs", 3, "--threads", 1, "--inputs", "auto"]
     (tmp_path / "alone").mkdir()
     alone = one_process(cache, tmp_path / "alone", *fits)
-    ended([start(words(cache, tmp_path / "run", *fits, "--shared")) for _ in range(3)])
+    command = words(cache, tmp_path / "run", *fits)
+    ended([start([*command, "--part", f"{index}/3"]) for index in range(3)])  # the third has no fold
+    ended([start([*command, "--resume"])])
     assert content(tmp_path / "run") == alone
 
 
 def progress(folder):
-    """Rises whenever somebody has begun or finished a fit. A claim without content says nothing yet."""
+    """Rises whenever a fit has been checkpointed or is done."""
     seen = []
     for path in folder.glob("run.unfinished/state/*"):
         with contextlib.suppress(FileNotFoundError):
-            status = path.stat()
-            if status.st_size and path.suffix in (".claim", ".record"):
-                seen.append((path.name, status.st_ino))
+            if path.suffix in (".checkpoint", ".record"):
+                seen.append((path.name, path.stat().st_ino))
     return sorted(seen)
 
 
-def test_processes_that_are_killed_lose_nothing(cache, alone, tmp_path):
-    out, rng = tmp_path / "run", random.Random(0)
-    command = words(cache, out, *FITS, "--shared")
-    processes, kills = [start(command) for _ in range(2)], 0
-    while kills < 6:
+def test_parts_that_are_killed_and_run_again_lose_nothing(cache, alone, tmp_path):
+    command, rng = words(cache, tmp_path / "run", *FITS), random.Random(0)
+    tasks = {index: part(command, index) for index in range(4)}
+    done, kills = set(), 0
+    while len(done) < 4:
         before = progress(tmp_path)
-        while progress(tmp_path) == before and all(process.poll() is None for process in processes):
+        while progress(tmp_path) == before and all(task.poll() is None for task in tasks.values()):
             time.sleep(0.001)
-        if any(process.poll() is not None for process in processes):
-            break
-        killed = processes.pop(rng.randrange(2))
-        killed.kill()
-        killed.communicate()
-        kills += 1
-        processes.append(start(command))
-    ended(processes)
-    assert kills >= 3
-    assert content(out) == alone
+        for index in [index for index, task in tasks.items() if task.poll() is not None]:
+            ended([tasks.pop(index)])
+            done.add(index)
+        if tasks and kills < 20:
+            index = rng.choice(sorted(tasks))
+            tasks[index].kill()
+            tasks[index].communicate()
+            tasks[index] = part(command, index)
+            kills += 1
+    assert kills >= 4
+    ended([start([*command, "--resume"])])
+    assert content(tmp_path / "run") == alone
 
 
-def test_who_has_other_settings_or_would_be_alone_is_refused(cache, tmp_path):
+def at_work(process, state):
+    while not any(state.glob("part-*.lock")) or not (state.parent / "config.json").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+
+
+def test_who_has_other_settings_or_the_same_part_is_refused(cache, tmp_path):
     out, state = tmp_path / "run", tmp_path / "run.unfinished" / "state"
     command = words(cache, out, "--folds", 2, "--epochs", 1000000, "--patience", 0, "--threads", 1)  # until it is stopped
-    first = start([*command, "--shared"])
-    while not any(state.glob("*.claim")) and first.poll() is None:
-        time.sleep(0.01)
-    other = coldframe(*command, "--shared", "--seed", 5)
+    first = start([*command, "--part", "0/2"])
+    at_work(first, state)
+    other = coldframe(*command, "--part", "1/2", "--seed", 5)
     assert other.returncode == 2 and "seed: the run has 0, now 5" in other.stderr, other.stderr
+    same = coldframe(*command, "--part", "0/2")
+    assert same.returncode == 3 and "another process is at part 0 of 2" in same.stderr, same.stderr
     lone = coldframe(*command, "--resume")
-    assert lone.returncode == 3 and "start all with --shared" in lone.stderr, lone.stderr
+    assert lone.returncode == 3 and "another process is training" in lone.stderr, lone.stderr
     first.send_signal(signal.SIGTERM)
     _, errors = first.communicate(timeout=60)
     assert first.returncode == 75 and "run the same command again" in errors
-    assert any(state.glob("*.checkpoint")) and not any(state.glob("*.claim")), "what it gave up is free"
-
-
-def halted(processes, so):
-    """Stops the processes at a moment at which `so()` holds, however slow they are."""
-    while all(process.poll() is None for process in processes):
-        for process in processes:
-            process.send_signal(signal.SIGSTOP)
-        if so():
-            return
-        for process in processes:
-            process.send_signal(signal.SIGCONT)
-        time.sleep(0.01)
-    raise AssertionError([process.communicate() for process in processes])
-
-
-def test_one_process_takes_up_what_several_left(cache, tmp_path):
-    out, state = tmp_path / "run", tmp_path / "run.unfinished" / "state"
-    command = words(cache, out, *LONG)
-    processes = [start([*command, "--shared"]) for _ in range(2)]
-    halted(processes, lambda: any(state.glob("*.record")) and any(state.glob("*.claim")))
-    for process in processes:
-        process.kill()
-        process.communicate()
-    assert not out.exists()
-    ended([start([*command, "--resume"])])
-    (tmp_path / "alone").mkdir()
-    assert content(out) == one_process(cache, tmp_path / "alone", *LONG)
-    other = coldframe(*command, "--shared", "--seed", 5)
-    assert other.returncode == 2 and "seed: the run has 0, now 5" in other.stderr, other.stderr
+    assert any(state.glob("*.checkpoint")) and not any(state.glob("part-*.lock")), "what it gave up is free"
 
 
 @pytest.mark.parametrize("verb, more, environment, said", [
-    ("train", [], {"RANK": 0, "WORLD_SIZE": 2}, "--shared"),
-    ("train", [], {"SLURM_STEP_ID": 0, "SLURM_PROCID": 1, "SLURM_NTASKS": 2}, "--shared"),
-    ("train", ["--shared"], {"RANK": 0}, "RANK is there and WORLD_SIZE is not"),
-    ("train", ["--shared", "--overwrite"], {}, "--overwrite"),
-    ("train", ["--shared", "--monitor", "load.csv"], {}, "--monitor"),
+    ("train", [], {"RANK": 0, "WORLD_SIZE": 2}, "--part auto"),
+    ("train", [], {"SLURM_STEP_ID": 0, "SLURM_PROCID": 1, "SLURM_NTASKS": 2}, "--part auto"),
+    ("train", ["--part", "auto"], {"RANK": 0}, "RANK is there and WORLD_SIZE is not"),
+    ("train", ["--part", "2/2"], {}, "expected I/N"),
+    ("train", ["--part", "0/2", "--overwrite"], {}, "--overwrite"),
+    ("train", ["--part", "0/2", "--resume"], {}, "--resume"),
+    ("train", ["--part", "0/2", "--monitor", "load.csv"], {}, "--monitor"),
     ("predict", [], {"RANK": 0, "WORLD_SIZE": 2}, "one process"),
 ])
-def test_what_cannot_be_shared_is_refused(tmp_path, verb, more, environment, said):
+def test_what_cannot_be_divided_is_refused(tmp_path, verb, more, environment, said):
     process = start([verb, "--cache", tmp_path / "none", "--target", "label", "--out", tmp_path / "run", *more], **environment)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2 and said in errors, errors

@@ -90,6 +90,7 @@ struct TrainOptions : ModelChoice {
   Requirements required;            // ends a run before it begins where they do not hold
   std::filesystem::path monitor;    // CSV of the machine's load; empty: none
   bool json = false;
+  std::string part;                     // see ExistingRun::part; empty: the whole
   JobStep step;                         // from the environment
   std::optional<std::string> repeated;  // the options of another run like this, for --config
 

@@ -53,19 +53,24 @@ void resolve_compare(TrainOptions& options) {
 }
 
 // Processes that a launcher starts together would else train the same run, each for itself.
-void check_shared(const TrainOptions& options) {
-  const ExistingRun& existing = options.existing;
-  if (options.step.several() && !existing.shared)
+void check_part(TrainOptions& options) {
+  ExistingRun& existing = options.existing;
+  if (!options.part.empty())
+    existing.part = choose_part(options.part == "auto" ? "" : options.part, from_environment);
+  if (options.step.several() && !existing.part.shared())
     throw ConfigError(concat(options.step.count, " processes are started together (",
                              options.step.source,
-                             "); with --shared they divide the run's fits among them, otherwise "
+                             "); with --part auto each does a part of the run's fits, otherwise "
                              "start one"));
-  if (existing.shared && existing.overwrite)
-    throw ConfigError(
-        "--shared joins the run that is there, and --overwrite replaces it; remove it yourself, or "
-        "choose another --out");
-  if (existing.shared && !options.monitor.empty())
-    throw ConfigError("--monitor watches one process, and several share the run; leave it out");
+  if (!existing.part.shared()) return;
+  if (existing.overwrite || existing.resume)
+    throw ConfigError(concat("--part begins a run or continues what is there of it; leave ",
+                             existing.overwrite
+                                 ? "--overwrite out, and remove a run of that name yourself"
+                                 : "--resume out: it is for one process, after all parts"));
+  if (!options.monitor.empty())
+    throw ConfigError("--monitor watches one process, and a part is one of several; leave it out");
+  if (options.benchmark) throw ConfigError("--benchmark measures the whole run; leave --part out");
 }
 
 void check_splits(const TrainOptions& options) {
@@ -118,7 +123,7 @@ void resolve(const OptionRows& rows, TrainOptions& options) {
   rows.check_companions();
   if (!options.maps) rows.refuse({"weights"}, "is for --maps");
   if (options.tune.asked()) rows.refuse({"weights"}, "is for --maps of a ViT that is not tuned");
-  check_shared(options);
+  check_part(options);
   check_questions(options.questions);
   check_splits(options);
   check_tune(options);

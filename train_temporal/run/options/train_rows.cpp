@@ -59,9 +59,9 @@ void add_run(OptionRows& rows, TrainOptions& options) {
       .written_to(judges_itself);
   rows.toggle("resume", options.existing.resume, "continue an interrupted run").most_used();
   rows.toggle("overwrite", options.existing.overwrite, "replace a run of the same name");
-  rows.toggle("shared", options.existing.shared,
-              "share the run's fits with every other process that is started with the same "
-              "command, on any machine that sees RUN; one of them writes the report");
+  rows.text("part", options.part, "I/N",
+            "do part I of N of the run's fits, I from 0; auto: as SLURM's array, srun or torchrun "
+            "say; the same command with --resume instead writes the report in the end");
   rows.toggle("benchmark", options.benchmark,
               "train for a few seconds and print what a run will take; nothing is written");
   rows.parsed(

@@ -20,11 +20,15 @@ std::vector<std::size_t> choose(const std::vector<FinishedFit>& tried,
                                 const Experiment& experiment) {
   const std::size_t settings = experiment.settings.size();
   std::vector<std::size_t> chosen;
-  for (std::size_t split = 0; split < experiment.splits.size(); ++split) {
-    const auto fits = std::span(tried).subspan(split * settings, settings);
-    chosen.push_back(best_of(fits));
+  std::size_t begin = 0;
+  for (const Split& split : experiment.splits) {
+    chosen.push_back(0);
+    if (begin == tried.size() || tried[begin].split != &split) continue;  // another part's
+    const auto fits = std::span(tried).subspan(begin, settings);
+    chosen.back() = best_of(fits);
     if (diverged_at_once(fits[chosen.back()]))
       throw DataError(concat("no setting of --search: ", kDivergedAtOnce));
+    begin += settings;
   }
   return chosen;
 }
@@ -57,6 +61,8 @@ SearchResult search_settings(const Experiment& experiment, const RunFolder& fold
           {{experiment.options.model, split.repeat, split.fold, 0, setting, frame}, &split, {}});
     }
   }
+  std::erase_if(result.tried,
+                [&](const FinishedFit& fit) { return !experiment.is_mine(fit.name); });
   run_fits(experiment, folder, "search", result.tried);
   warn_of_diverged(result.tried);
   result.chosen = choose(result.tried, experiment);

@@ -11,7 +11,7 @@ namespace coldframe::temporal {
 
 struct SearchResult {
   std::vector<FinishedFit> tried;   // by split, then setting
-  std::vector<std::size_t> chosen;  // a setting for each split
+  std::vector<std::size_t> chosen;  // a setting for each split; of other parts': any
 };
 
 // Fits the main model, with its first seed, with every setting of `experiment` on every split. What
