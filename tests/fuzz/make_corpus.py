@@ -144,8 +144,6 @@ def make_image(folder):
     (folder / "deep.pgm").write_bytes(b"P5 3 1 4095\n" + bytes([0, 1, 2, 3, 15, 255]))
     for name, content in bitmaps.variants(still).items():
         (folder / f"{name}.bmp").write_bytes(content)
-    others = [Image.fromarray(picture(17, 19, 3)) for _ in range(2)]
-    still.save(folder / "moving.webp", save_all=True, append_images=others, duration=40)
 
 
 # Names of clips with what FFmpeg is told of them; each codec in a container that it is common in.

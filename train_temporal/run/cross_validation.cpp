@@ -249,7 +249,7 @@ int threads_of_tuning(const Experiment& experiment, const Json& begun) {
   const auto fits = temporal::plan(experiment);
   const auto tuned = static_cast<std::size_t>(
       std::ranges::count_if(fits, [](const FinishedFit& fit) { return tunes(fit.name.model); }));
-  const std::size_t beside = std::min(plan_fits(experiment).side_by_side, tuned);
+  const std::size_t beside = std::clamp<std::size_t>(tuned, 1, plan_fits(experiment).side_by_side);
   return static_cast<int>(std::max<std::size_t>(thread_count(experiment.options) / beside, 1));
 }
 

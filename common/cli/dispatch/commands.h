@@ -23,7 +23,7 @@ inline constexpr std::array<CommandRow, 7> kCommands = {{
      "measure a trained run on a labelled cache"},
     {"predict", "coldframe-train_temporal", true, true, "apply a trained run or a bundle to exams"},
     {"bundle", "coldframe-train_temporal", true, true, "a finished run as one thing to hand over",
-     "make show verify diff export"},
+     "make show verify diff"},
     {"plan", "coldframe-train_temporal", true, true,
      "memory of every way of training, before it runs"},
 }};

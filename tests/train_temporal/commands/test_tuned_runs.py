@@ -224,12 +224,14 @@ def test_a_tuned_backbone_that_is_not_the_models_is_refused(run, cache, tmp_path
 
 
 def test_parts_of_other_threads_make_one_tuned_run(cache, weights, tmp_path):
-    whole = words(cache, tmp_path / "two", *tuned(weights))
-    commands = [[PROGRAM, *whole, "--threads", part + 1, "--part", f"{part}/2"] for part in range(2)]
+    def command(threads, *more):
+        return words(cache, tmp_path / "two", *tuned(weights), "--threads", threads, *more)
+
+    commands = [[PROGRAM, *command(part + 1, "--part", f"{part}/2")] for part in range(2)]
     processes = [subprocess.Popen([str(word) for word in command], stderr=subprocess.PIPE, text=True) for command in commands]
     errors = [process.communicate(timeout=300)[1] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], errors
-    succeed(*whole, "--resume")
+    succeed(*command(1, "--resume"))
     threads = json.loads((tmp_path / "two" / "config.json").read_text())["threads_per_fit"]  # of the one that began
     train(cache, tmp_path / "one", *tuned(weights), "--threads", threads)
     assert (tmp_path / "two" / "metrics.csv").read_bytes() == (tmp_path / "one" / "metrics.csv").read_bytes()
