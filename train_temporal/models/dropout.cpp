@@ -5,7 +5,6 @@
 
 #include "train_temporal/models/device_draws.h"
 #include "train_temporal/models/kernels/kernels.h"
-#include "train_temporal/models/step_draws.h"
 
 namespace coldframe::temporal {
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "common/torch/graphs.h"
+#include "train_temporal/models/device_draws.h"
 #include "train_temporal/models/sequence_model.h"
-#include "train_temporal/models/step_draws.h"
 #include "train_temporal/training/objective/objective.h"
 #include "train_temporal/training/optimizer.h"
 
