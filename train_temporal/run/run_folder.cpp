@@ -43,15 +43,13 @@ std::vector<fs::path> models_in(const fs::path& folder) {
   return files;
 }
 
-enum class Compared { kFits, kAll };
-
 // ConfigError, which lists the differences, where the run in this folder was started otherwise.
-void require_alike(const fs::path& run, Json config, Compared what, const char* instead) {
+void require_alike(const fs::path& run, Json config, const char* instead) {
   Json its = read_json_file(run / kConfigFile);
   for (Json* each : {&its, &config}) {
     each->erase(kThreadsPerFit);  // that of the run holds: threads_of_tuning()
     each->erase(kDeviceSeconds);
-    if (what == Compared::kFits) leave_out_questions(*each);
+    leave_out_questions(*each);
   }
   const auto changes = cache::differences(its, config, {"the run has", "now"});
   if (changes.empty()) return;
@@ -154,7 +152,7 @@ Json RunFolder::begun() const {
 
 bool RunFolder::start(const Json& config) {
   if (finished()) {
-    require_alike(out_, config, Compared::kFits, "--overwrite to replace the finished run");
+    require_alike(out_, config, "--overwrite to replace the finished run");
     require_answered(config);
     remove_leftovers();
     remove_replaced();
@@ -173,17 +171,16 @@ bool RunFolder::start(const Json& config) {
                            "' is damaged, so that the run cannot be continued; --overwrite without "
                            "--resume starts again"));
   }
-  const bool goes_on = existing_.resume && is_run(working_) && !is_replaced_run(working_);
-  if (goes_on)
-    require_alike(working_, config, Compared::kFits, "--overwrite without --resume to start again");
   if (part().shared()) {  // the first of the parts writes it, all others compare
     AtomicFile file(working_ / kConfigFile);
     file.append(config.dump(2) + "\n");
     file.finish_if_new();
-    require_alike(working_, config, Compared::kFits, "another --out, or remove it first");
+    require_alike(working_, config, "another --out, or remove it first");
     return true;
   }
-  if (!goes_on) {
+  if (existing_.resume && is_run(working_) && !is_replaced_run(working_)) {
+    require_alike(working_, config, "--overwrite without --resume to start again");
+  } else {
     require_own_unfinished(working_, out_);
     clear();
   }
