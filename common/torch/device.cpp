@@ -289,11 +289,14 @@ void OwnStream::wait() const noexcept {
   }
 }
 
+c10::Stream LastingStream::of(const torch::Device& device) {
+  const std::scoped_lock lock(mutex_);
+  return streams_.try_emplace(device.index(), device).first->second.get();
+}
+
 c10::Stream compute_stream(const torch::Device& device) {
-  static std::mutex mutex;
-  static std::map<c10::DeviceIndex, OwnStream> streams;
-  const std::scoped_lock lock(mutex);
-  return streams.try_emplace(device.index(), device).first->second.get();
+  static LastingStream stream;
+  return stream.of(device);
 }
 
 std::string device_name(const torch::Device& device) {

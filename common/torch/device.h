@@ -4,7 +4,9 @@
 
 #include <c10/core/Stream.h>
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -46,6 +48,16 @@ class OwnStream {
 
  private:
   c10::Stream stream_;
+};
+
+// One OwnStream of each device, for one purpose of the whole program.
+class LastingStream {
+ public:
+  c10::Stream of(const torch::Device& device);  // the same in every call, from any thread
+
+ private:
+  std::mutex mutex_;
+  std::map<c10::DeviceIndex, OwnStream> streams_;
 };
 
 // The stream on which a job computes on a CUDA device, the same in every call: libraries keep a

@@ -34,12 +34,11 @@ void budget_cuda(const std::string& word, std::uint64_t bytes) {
   ::setenv(kCudaSettings, allocator_settings(given ? given : "", share).c_str(), 1);
 }
 
-// What the allocator of a device that resolve_device() gave has in tensors.
-c10::CachingAllocator::Stat allocated(const torch::Device& device) {
-  constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  return c10::getDeviceAllocator(device.type())
-      ->getDeviceStats(device.index())
-      .allocated_bytes[kAll];
+constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
+// Of the allocator of a device that resolve_device() gave.
+auto stats_of(const torch::Device& device) {
+  return c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
 }
 
 // Two buffers of 4 MiB.
@@ -108,25 +107,24 @@ void budget_device_memory(const std::vector<std::string>& words, std::uint64_t b
 
 std::uint64_t live_device_memory(const torch::Device& device) {
   if (!device.is_cuda()) return cpu_memory().live;
-  return static_cast<std::uint64_t>(allocated(device).current);
+  return static_cast<std::uint64_t>(stats_of(device).allocated_bytes[kAll].current);
 }
 
 // Memory of freed tensors that LibTorch keeps is free for others.
 std::uint64_t free_device_memory(const torch::Device& device, std::uint64_t budget) {
   if (device.is_cpu())
     return std::min<std::uint64_t>(cpu_memory_left().value_or(UINT64_MAX), available_bytes());
-  constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  auto* const allocator = c10::getDeviceAllocator(device.type());
-  const auto stats = allocator->getDeviceStats(device.index());
+  const auto stats = stats_of(device);
   const auto taken = static_cast<std::uint64_t>(stats.allocated_bytes[kAll].current);
   const auto kept = static_cast<std::uint64_t>(stats.reserved_bytes[kAll].current) - taken;
-  const std::uint64_t free = allocator->getMemoryInfo(device.index()).first + kept;
+  const std::uint64_t free =
+      c10::getDeviceAllocator(device.type())->getMemoryInfo(device.index()).first + kept;
   return budget == 0 ? free : std::min(free, budget - std::min(budget, taken));
 }
 
 std::uint64_t peak_device_memory(const torch::Device& device) {
   if (!device.is_cuda()) return cpu_memory().peak;
-  return static_cast<std::uint64_t>(allocated(device).peak);
+  return static_cast<std::uint64_t>(stats_of(device).allocated_bytes[kAll].peak);
 }
 
 void reset_device_memory_peak(const torch::Device& device) {

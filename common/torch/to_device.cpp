@@ -5,20 +5,16 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cstring>
-#include <map>
-#include <mutex>
 
 #include "common/torch/device.h"
 
 namespace coldframe {
 namespace {
 
-// One of each device, for the copies of all threads: they follow each other anyway.
+// For the copies of all threads, which follow each other anyway.
 c10::Stream copy_stream(const torch::Device& device) {
-  static std::mutex mutex;
-  static std::map<c10::DeviceIndex, OwnStream> streams;
-  const std::scoped_lock lock(mutex);
-  return streams.try_emplace(device.index(), device).first->second.get();
+  static LastingStream stream;
+  return stream.of(device);
 }
 
 }  // namespace
@@ -53,7 +49,7 @@ void Parcel::add(const torch::Tensor& values, torch::Tensor& to) {
 
 torch::Tensor Parcel::packed(const torch::Device& device) const {
   const auto options = torch::TensorOptions(torch::kUInt8).pinned_memory(device.is_cuda());
-  torch::Tensor all = torch::zeros({static_cast<std::int64_t>(size_)}, options);
+  torch::Tensor all = torch::empty({static_cast<std::int64_t>(size_)}, options);
   auto* const out = all.data_ptr<std::uint8_t>();
   for (const Part& part : parts_) {
     const void* const from =
