@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cache/format/format.h"
+#include "common/cli/error.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache {
@@ -19,6 +20,20 @@ RowArray ShardHeader::array(std::size_t number) const {
           join_path(kCut, escape_name(view)),
           cut->type(),
           {cut->shape.begin(), cut->shape.end()}};
+}
+
+void require_same_cache(const ShardHeader& first, const ShardHeader& other, const std::string& name,
+                        const std::string& advice) {
+  std::vector<std::string> lines = differences(first.recipe, other.recipe);
+  const auto compare = [&](const char* key, const std::string& cached, const std::string& now) {
+    if (cached != now) lines.push_back(difference(key, cached, now));
+  };
+  compare("dimension", std::to_string(first.dimension), std::to_string(other.dimension));
+  compare("storage", dtype_name(first.storage), dtype_name(other.storage));
+  compare("views", join(first.views, ", "), join(other.views, ", "));
+  if (lines.empty()) return;
+  throw CacheError(concat(name, ": made with another recipe than the rest of the cache:\n  ",
+                          join(lines, "\n  "), advice));
 }
 
 ExamBytes exam_by_exam(const ShardContents& contents, ReadRows read_rows,

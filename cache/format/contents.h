@@ -1,4 +1,4 @@
-// One file of a cache holds this besides the features. Internal to cache/.
+// One file of a cache holds this besides the features.
 #pragma once
 
 #include <cstddef>
@@ -44,6 +44,11 @@ struct ShardHeader {
     return static_cast<std::size_t>(dimension) * bytes_of(storage);
   }
 };
+
+// CacheError that prints the differences and then `advice`, unless both can be of one cache.
+// `name`: of the second.
+void require_same_cache(const ShardHeader& first, const ShardHeader& other, const std::string& name,
+                        const std::string& advice = "");
 
 // The small JPEGs of an exam's frames, but for their bytes.
 struct StoredThumbnails {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <set>
 #include <unordered_map>
 
@@ -10,7 +9,7 @@
 #include "cache/format/shard/shard_image.h"
 #include "cache/maintain/exam_differences.h"
 #include "cache/maintain/lock.h"
-#include "cache/read/shard_set.h"
+#include "cache/read/reader.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
 
@@ -25,8 +24,7 @@ class Merger {
  public:
   Merger(const Location& out, const std::vector<fs::path>& inputs, const MergeOptions& options)
       : out_(out), inputs_(inputs), options_(options) {
-    for (const fs::path& input : inputs)
-      caches_.push_back(std::make_unique<ShardSet>(locate(input)));
+    for (const fs::path& input : inputs) caches_.emplace_back(input);
   }
   MergeReport run();
 
@@ -35,13 +33,13 @@ class Merger {
     std::size_t cache, exam;
   };
   const ExamInfo& info(const Place& place) const {
-    return caches_[place.cache]->exams()[place.exam];
+    return caches_[place.cache].exams()[place.exam];
   }
   std::string prefix_of(std::size_t cache) const {
     return options_.prefixes.empty() ? "" : options_.prefixes[cache];
   }
   ExamInfo named(const Place& place) const;  // with its prefix
-  ShardHeader header_of(const ShardSet& cache) const;
+  ShardHeader header_of(const CacheReader& cache) const;
   void join_headers();
   void choose_exams();
   void choose_places();
@@ -57,14 +55,14 @@ class Merger {
   Location out_;
   const std::vector<fs::path>& inputs_;
   const MergeOptions& options_;
-  std::vector<std::unique_ptr<ShardSet>> caches_;
+  std::vector<CacheReader> caches_;
   std::vector<Place> chosen_;
   ShardContents contents_;
   MergeReport report_;
   std::vector<MergeConflict> undecided_;
 };
 
-ShardHeader Merger::header_of(const ShardSet& cache) const {
+ShardHeader Merger::header_of(const CacheReader& cache) const {
   ShardHeader header = cache.header();
   // The keys have the names of the groups.
   if (options_.without_thumbnails) header.recipe.leave_out(kThumbnails);
@@ -78,12 +76,12 @@ ShardHeader Merger::header_of(const ShardSet& cache) const {
 void Merger::join_headers() {
   // A cache of failures alone knows no views.
   const auto with_exams = std::find_if(caches_.begin(), caches_.end(),
-                                       [](const auto& cache) { return !cache->exams().empty(); });
-  contents_.header = header_of(with_exams == caches_.end() ? *caches_.front() : **with_exams);
+                                       [](const auto& cache) { return !cache.exams().empty(); });
+  contents_.header = header_of(with_exams == caches_.end() ? caches_.front() : *with_exams);
   std::vector<std::string>& precisions = contents_.header.precisions;
   for (std::size_t i = 0; i < caches_.size(); ++i) {
-    ShardHeader header = header_of(*caches_[i]);
-    if (caches_[i]->exams().empty()) header.views = contents_.header.views;
+    ShardHeader header = header_of(caches_[i]);
+    if (caches_[i].exams().empty()) header.views = contents_.header.views;
     require_same_cache(contents_.header, header, inputs_[i].string(),
                        "\nOnly caches of one recipe can be merged.");
     for (const std::string& precision : header.precisions)
@@ -104,7 +102,7 @@ std::vector<std::string> Merger::differences_of(const Place& a, const Place& b) 
   std::vector<std::string> lines = differences(named(a), named(b));
   const ShardHeader& header = contents_.header;
   for (std::size_t i = 0; i < header.arrays(); ++i)
-    if (caches_[a.cache]->checksums(a.exam)[i] != caches_[b.cache]->checksums(b.exam)[i])
+    if (caches_[a.cache].checksums(a.exam)[i] != caches_[b.cache].checksums(b.exam)[i])
       lines.push_back(header.array(i).name);
   return lines;
 }
@@ -145,10 +143,10 @@ void Merger::refuse_conflicts() const {
 void Merger::choose_exams() {
   std::unordered_map<std::string, std::size_t> index;
   for (std::size_t c = 0; c < caches_.size(); ++c) {
-    for (std::size_t e = 0; e < caches_[c]->exams().size(); ++e) {
-      if (is_left_out(caches_[c]->exams()[e].id)) continue;
+    for (std::size_t e = 0; e < caches_[c].exams().size(); ++e) {
+      if (is_left_out(caches_[c].exams()[e].id)) continue;
       const auto [entry, is_new] =
-          index.emplace(prefix_of(c) + caches_[c]->exams()[e].id, chosen_.size());
+          index.emplace(prefix_of(c) + caches_[c].exams()[e].id, chosen_.size());
       if (is_new) {
         chosen_.push_back({c, e});
       } else {
@@ -168,9 +166,9 @@ void Merger::choose_places() {
     std::sort(chosen_.begin(), chosen_.end(),
               [&](const Place& a, const Place& b) { return info(a).ordinal < info(b).ordinal; });
   for (const Place& place : chosen_) {
-    const ShardSet& cache = *caches_[place.cache];
+    const CacheReader& cache = caches_[place.cache];
     contents_.exams.push_back(
-        {named(place), cache.checksums(place.exam), cache.thumbnails(place.exam)});
+        {named(place), cache.checksums(place.exam), cache.stored_thumbnails(place.exam)});
     contents_.exams.back().checksums.resize(contents_.header.arrays());
     if (report_.renumbered) contents_.exams.back().info.ordinal = contents_.exams.size() - 1;
   }
@@ -184,7 +182,7 @@ void Merger::choose_failures() {
   std::vector<std::pair<Failure, std::size_t>> failures;  // with the cache
   std::unordered_map<std::string, std::uint32_t> latest;
   for (std::size_t c = 0; c < caches_.size(); ++c)
-    for (const Failure& failure : caches_[c]->failures()) {
+    for (const Failure& failure : caches_[c].failures()) {
       if (is_left_out(failure.exam)) continue;
       failures.emplace_back(failure, c);
       failures.back().first.exam = prefix_of(c) + failure.exam;
@@ -216,10 +214,10 @@ void Merger::keep_places_free() {
   if (report_.renumbered) return;
   std::set<std::uint64_t> free;
   for (const auto& cache : caches_) {
-    free.insert(cache->places_taken_out().begin(), cache->places_taken_out().end());
-    for (const ExamInfo& exam : cache->exams())
+    free.insert(cache.ordinals_taken_out().begin(), cache.ordinals_taken_out().end());
+    for (const ExamInfo& exam : cache.exams())
       if (is_left_out(exam.id)) free.insert(exam.ordinal);
-    for (const Failure& failure : cache->failures())
+    for (const Failure& failure : cache.failures())
       if (is_left_out(failure.exam)) free.insert(failure.ordinal);
   }
   for (const StoredExam& exam : contents_.exams) free.erase(exam.info.ordinal);
@@ -235,11 +233,11 @@ MergeReport Merger::run() {
   report_.exams = contents_.exams.size();
   const auto read_rows = [&](std::size_t exam, std::size_t array, std::span<std::byte> rows) {
     const Place& place = chosen_[exam];
-    caches_[place.cache]->read_rows(place.exam, array, rows);
+    caches_[place.cache].read_rows(place.exam, array, rows);
   };
   const auto read_thumbnails = [&](std::size_t exam, std::span<std::byte> bytes) {
     const Place& place = chosen_[exam];
-    caches_[place.cache]->read_thumbnails(place.exam, bytes);
+    caches_[place.cache].read_thumbnails(place.exam, bytes);
   };
   publish_large(out_.path, contents_, exam_by_exam(contents_, read_rows, read_thumbnails),
                 as_named(Existing::kKeep));

@@ -2,7 +2,7 @@
 
 #include "cache/format/shard/shard_image.h"
 #include "cache/maintain/lock.h"
-#include "cache/read/shard_set.h"
+#include "cache/read/reader.h"
 #include "common/files/publish/atomic_file.h"
 #include "common/files/publish/outputs.h"
 
@@ -11,14 +11,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-ShardContents valid_contents(const ShardSet& cache) {
+ShardContents valid_contents(const CacheReader& cache) {
   ShardContents contents;
   contents.header = cache.header();
   contents.failures = cache.failures();
-  for (const std::uint64_t place : cache.places_taken_out())
-    contents.failures.push_back(taken_out(place));
+  for (const std::uint64_t ordinal : cache.ordinals_taken_out())
+    contents.failures.push_back(taken_out(ordinal));
   for (std::size_t i = 0; i < cache.exams().size(); ++i)
-    contents.exams.push_back({cache.exams()[i], cache.checksums(i), cache.thumbnails(i)});
+    contents.exams.push_back({cache.exams()[i], cache.checksums(i), cache.stored_thumbnails(i)});
   return contents;
 }
 
@@ -27,7 +27,7 @@ void pack_locked(const Location& location) {
   if (files.empty() || files == std::vector{location.path}) return;
   const bool had_file = files.front() == location.path;  // it comes first; what came since stays
   {
-    const ShardSet cache(location);
+    const CacheReader cache(location);
     const ShardContents contents = valid_contents(cache);
     const auto read_rows = [&](std::size_t exam, std::size_t array, std::span<std::byte> rows) {
       cache.read_rows(exam, array, rows);

@@ -7,7 +7,8 @@
 #include "cache/maintain/lock.h"
 #include "cache/maintain/pack.h"
 #include "cache/maintain/parts.h"
-#include "cache/read/shard_set.h"
+#include "cache/read/reader.h"
+#include "cache/read/shard_file.h"
 #include "common/cli/error.h"
 #include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
@@ -33,12 +34,12 @@ class Pruner {
   }
   bool is_touched(const ShardFile& file, Step step) const;
   ShardContents without(const ShardFile& file, Step step, std::vector<std::size_t>& rows) const;
-  void rewrite(const fs::path& path, Step step) const;
+  void rewrite(const ShardFile& file, Step step) const;
   PruneReport count() const;
 
   const Location& location_;
   const std::unordered_set<std::string>& ids_;
-  const ShardSet cache_;
+  const CacheReader cache_;
 };
 
 bool Pruner::goes(const fs::path& path, const ExamInfo& exam, Step step) const {
@@ -83,11 +84,10 @@ ShardContents Pruner::without(const ShardFile& file, Step step,
   return after;
 }
 
-void Pruner::rewrite(const fs::path& path, Step step) const {
-  ShardFile file(path);
+void Pruner::rewrite(const ShardFile& file, Step step) const {
   std::vector<std::size_t> rows;
   const ShardContents kept = without(file, step, rows);
-  if (kept.exams.empty() && kept.failures.empty()) return remove_file_durably(path);
+  if (kept.exams.empty() && kept.failures.empty()) return remove_file_durably(file.path());
   const auto read_rows = [&](std::size_t exam, std::size_t array, std::span<std::byte> bytes) {
     const StoredExam& stored = kept.exams[exam];
     file.read_run(*file.open(), rows[exam], 1, array, bytes);
@@ -98,7 +98,7 @@ void Pruner::rewrite(const fs::path& path, Step step) const {
     file.read_thumbnails(*file.open(), rows[exam], bytes);
     file.check_thumbnails(stored.info.id, stored.thumbnails.checksum, bytes);
   };
-  publish_large(path, kept, exam_by_exam(kept, read_rows, read_thumbnails),
+  publish_large(file.path(), kept, exam_by_exam(kept, read_rows, read_thumbnails),
                 as_named(Existing::kReplace));
 }
 
@@ -126,8 +126,8 @@ PruneReport Pruner::run() {
     throw ConfigError(concat("these are all ", plural(report.exams, "exam"), " of ",
                              location_.path.string(), "; remove the cache itself instead"));
   for (const Step step : {Step::kUnseen, Step::kSeen})
-    for (const auto& file : cache_.files())
-      if (is_touched(*file, step)) rewrite(file->path(), step);
+    for (const fs::path& path : location_.files())
+      if (const ShardFile file(path); is_touched(file, step)) rewrite(file, step);
   return report;
 }
 
@@ -140,7 +140,7 @@ void remove_all_abandoned(const Location& location) {
 }  // namespace
 
 PruneReport prune(const Location& location, const std::unordered_set<std::string>& ids) {
-  if (location.files().empty()) const ShardSet nothing_there(location);  // throws, and says why
+  if (location.files().empty()) const CacheReader nothing_there(location);  // throws, and says why
   if (const auto writers = writers_at_work(location); !writers.empty())
     throw CacheError(concat(location.path.string(), " is being written by ", join(writers, ", "),
                             "; wait for it to end"));

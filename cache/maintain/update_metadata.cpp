@@ -2,7 +2,7 @@
 
 #include "cache/maintain/lock.h"
 #include "cache/maintain/pack.h"
-#include "cache/read/shard_set.h"
+#include "cache/read/reader.h"
 #include "cache/write/shard_sequence.h"
 #include "common/cli/error.h"
 #include "common/files/publish/atomic_file.h"
@@ -11,7 +11,7 @@
 namespace coldframe::cache {
 namespace {
 
-std::size_t index_of(const ShardSet& cache, const ExamInfo& info) {
+std::size_t index_of(const CacheReader& cache, const ExamInfo& info) {
   const std::size_t index = cache.find(info.id);
   if (index >= cache.exams().size())
     throw CacheError(
@@ -24,7 +24,7 @@ std::size_t index_of(const ShardSet& cache, const ExamInfo& info) {
 }
 
 // Frames that could not be read are still missing in the new revision.
-void carry_lost_frames(const ShardSet& cache, const ExamInfo& before, const ExamInfo& now,
+void carry_lost_frames(const CacheReader& cache, const ExamInfo& before, const ExamInfo& now,
                        ShardSequence& shards) {
   for (Failure failure : cache.failures()) {
     if (!is_of_frames(failure, before)) continue;
@@ -35,11 +35,11 @@ void carry_lost_frames(const ShardSet& cache, const ExamInfo& before, const Exam
 }
 
 // The features that exam `index` has, with `info`.
-void copy_exam(const ShardSet& cache, std::size_t index, ExamInfo info, ShardSequence& shards) {
+void copy_exam(const CacheReader& cache, std::size_t index, ExamInfo info, ShardSequence& shards) {
   shards.set_precisions(cache.precisions_of(index));
-  Thumbnails thumbnails{cache.thumbnails(index).sizes, {}};
+  Thumbnails thumbnails{cache.stored_thumbnails(index).sizes, {}};
   if (cache.header().recipe.has_thumbnails()) {
-    thumbnails.bytes.resize(cache.thumbnails(index).bytes());
+    thumbnails.bytes.resize(cache.stored_thumbnails(index).bytes());
     cache.read_thumbnails(index, thumbnails.bytes);
   }
   const auto fill = [&](std::size_t array, std::span<std::byte> rows) {
@@ -48,7 +48,7 @@ void copy_exam(const ShardSet& cache, std::size_t index, ExamInfo info, ShardSeq
   shards.add(std::move(info), fill, std::move(thumbnails));
 }
 
-void publish_revisions(const ShardSet& cache, const Location& location,
+void publish_revisions(const CacheReader& cache, const Location& location,
                        const std::vector<ExamInfo>& exams) {
   WriterOptions options;
   options.worker = kMetadataWorker;
@@ -64,7 +64,7 @@ void publish_revisions(const ShardSet& cache, const Location& location,
 
 void remove_stale_files(const Location& location) {
   if (location.single_file) return;
-  const ShardSet after(location);
+  const CacheReader after(location);
   for (const std::filesystem::path& file : after.stale_files()) remove_file_durably(file);
 }
 
@@ -75,7 +75,7 @@ void update_metadata(const Location& location, const std::vector<ExamInfo>& exam
   {
     const WriterLock lock = lock_packer(location);
     {
-      const ShardSet before(location);
+      const CacheReader before(location);
       for (const ExamInfo& exam : exams)
         index_of(before, exam);  // refuse before anything is written
       publish_revisions(before, location, exams);

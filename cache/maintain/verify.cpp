@@ -7,7 +7,7 @@
 
 #include "cache/format/shard/trailer.h"
 #include "cache/maintain/lock.h"
-#include "cache/read/shard_set.h"
+#include "cache/read/reader.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "common/threads/parallel.h"
@@ -234,7 +234,7 @@ void Verifier::check_ordinals() {
 
 VerifyReport Verifier::run() {
   const std::vector<std::filesystem::path> files = location_.files();
-  if (files.empty()) const ShardSet nothing_there(location_);  // throws, and says what is there
+  if (files.empty()) const CacheReader nothing_there(location_);  // throws, and says what is there
   checks_.resize(files.size());
   parallel_for(files.size(), [&](std::size_t i) {
     checks_[i].path = files[i];

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "cache/format/contents.h"
+#include "cache/format/layout.h"
 #include "cache/format/shard/trailer.h"
 #include "cache/hdf5/file_reader.h"
+#include "common/cli/error.h"
 #include "common/files/file.h"
 
 namespace coldframe::cache {
@@ -43,7 +45,7 @@ class ShardFile {
   std::uint64_t bytes_on_disk() const { return bytes_; }
   std::uint64_t bytes_read() const { return bytes_read_; }  // to open it
 
-  // Frees the exams of contents(): a ShardSet keeps its own list. (`{}` would keep the memory.)
+  // Frees the exams of contents(): CacheReader keeps its own list. (`{}` would keep the memory.)
   void forget_exams() { contents_.exams = std::vector<StoredExam>(); }
 
   // The file, opened again after close(): CacheError if it was replaced since. Thread-safe.
@@ -76,5 +78,20 @@ class ShardFile {
   std::vector<std::uint64_t> thumbnail_offsets_;  // [N+1] bytes
   std::shared_ptr<const OpenShard> open_;         // null after close()
 };
+
+// Calls `load` with the files that are there. A packing process may remove a shard between the
+// listing and the opening; then they are listed again.
+template <typename Load>
+void with_listing(const Location& location, Load load) {
+  for (int attempt = 1;; ++attempt) {
+    const std::vector<std::filesystem::path> files = location.files();
+    try {
+      load(files);
+      return;
+    } catch (const CacheError&) {
+      if (attempt == 4 || location.files() == files) throw;
+    }
+  }
+}
 
 }  // namespace coldframe::cache

@@ -8,7 +8,7 @@
 #include "cache/format/format.h"
 #include "cache/maintain/lock.h"
 #include "cache/maintain/pack.h"
-#include "cache/read/shard_set.h"
+#include "cache/read/shard_file.h"
 #include "cache/write/shard_sequence.h"
 #include "common/cli/error.h"
 #include "common/files/publish/atomic_file.h"

@@ -8,26 +8,50 @@
 #include "common/text/text.h"
 
 namespace coldframe::temporal {
+namespace {
+
+const std::vector<std::string> kNoNames;
+
+}  // namespace
 
 SequenceReader::SequenceReader(const std::filesystem::path& path, cache::Detail detail)
     : SequenceReader(std::vector<NamedCache>{{"", path}}, detail) {}
-SequenceReader::SequenceReader(std::span<const NamedCache> caches, cache::Detail detail)
-    : caches_(caches, detail) {}
+SequenceReader::SequenceReader(std::span<const NamedCache> caches, cache::Detail detail) {
+  for (const NamedCache& named : caches) caches_.emplace_back(named.path, detail);
+  if (caches_.size() > 1) stacked_ = stack_caches(caches_, caches);
+}
 
 std::int64_t SequenceReader::dimension() const {
-  const std::int64_t stored = caches_.first().dimension();
+  const std::int64_t stored = caches_.front().dimension();
   if (!merged_) return stored;
   return static_cast<std::int64_t>(
       merged_width(static_cast<std::size_t>(stored), merged_->names.size()));
 }
 
 void SequenceReader::merge_streams(const std::string& column, std::vector<std::string> names) {
-  merged_ = temporal::merge_streams(caches_.exams(), column, std::move(names));
+  merged_ = temporal::merge_streams(stored_exams(), column, std::move(names));
 }
 
 const std::vector<std::string>& SequenceReader::streams() const {
-  static const std::vector<std::string> kNone;
-  return merged_ ? merged_->names : kNone;
+  return merged_ ? merged_->names : kNoNames;
+}
+
+const std::vector<std::string>& SequenceReader::cache_names() const {
+  return stacked_ ? stacked_->names : kNoNames;
+}
+
+void SequenceReader::require_agreed(const std::string& column) const {
+  if (!stacked_) return;
+  const auto said = stacked_->contradictions.find(column);
+  if (said != stacked_->contradictions.end()) throw DataError(said->second);
+}
+
+std::vector<std::uint64_t> SequenceReader::clean_checksums(std::size_t exam) const {
+  if (!stacked_) return {caches_.front().checksums(exam).front()};
+  std::vector<std::uint64_t> sums;
+  for (const auto& [cache, own] : stacked_->parts[exam])
+    sums.push_back(caches_[cache].checksums(own).front());
+  return sums;
 }
 
 std::string SequenceReader::disputed_in(const std::string& column) const {
@@ -38,7 +62,7 @@ std::string SequenceReader::disputed_in(const std::string& column) const {
 
 bool SequenceReader::has_stream(std::size_t exam, std::size_t stream) const {
   return std::ranges::any_of(parts(exam), [&](std::size_t part) {
-    return temporal::has_stream(caches_.exams()[part], merged_->places[part], stream);
+    return temporal::has_stream(stored_exams()[part], merged_->places[part], stream);
   });
 }
 
@@ -59,7 +83,7 @@ std::vector<std::string> SequenceReader::provenance(std::size_t exam) const {
     const cache::ExamInfo& info = alone()[part];
     facts.insert(facts.end(), {std::to_string(info.revision), info.source_digest});
     if (own.size() == 1 && !merged_) continue;
-    for (const std::uint64_t sum : caches_.checksums(part)) facts.push_back(std::to_string(sum));
+    for (const std::uint64_t sum : checksums(part)) facts.push_back(std::to_string(sum));
     if (!merged_) continue;
     for (const auto& [instant, stream] : merged_->places[part])
       facts.push_back(concat(instant, ":", stream));
@@ -75,7 +99,7 @@ void SequenceReader::append_rows(std::size_t part, std::span<const std::byte> st
   }
   const std::size_t before = rows.size(), value = bytes_of(storage());
   rows.resize(before + alone()[part].frames() * static_cast<std::size_t>(dimension()) * value);
-  merge_rows(caches_.exams()[part], merged_->places[part], merged_->names.size(), value, stored,
+  merge_rows(stored_exams()[part], merged_->places[part], merged_->names.size(), value, stored,
              std::span(rows).subspan(before));
 }
 
@@ -99,29 +123,30 @@ void SequenceReader::scan_parts(std::span<const std::size_t> exams, const Scan& 
 void SequenceReader::scan_stored(const std::string& view, std::span<const std::size_t> exams,
                                  const VisitStored& body) const {
   const auto scan = [&](std::span<const std::size_t> parts, const VisitStored& each) {
-    caches_.scan_stored(view, parts, each);
+    if (stacked_) return scan_stacked(caches_, *stacked_, view, parts, each);
+    caches_.front().scan_stored(view, parts, each);
   };
   scan_parts(exams, scan, body);
 }
 
 std::optional<cache::Cut> SequenceReader::cut() const {
-  return caches_.several() ? std::nullopt : caches_.first().cut();
+  return stacked_ ? std::nullopt : caches_.front().cut();
 }
 
 void SequenceReader::scan_cut(std::size_t view, std::span<const std::size_t> exams,
                               const VisitStored& body) const {
-  if (merged_ || caches_.several()) throw CacheError("the cut of several streams cannot be read");
+  if (merged_ || stacked_) throw CacheError("the cut of several streams cannot be read");
   const auto scan = [&](std::span<const std::size_t> parts, const VisitStored& each) {
-    caches_.first().scan_cut(view, parts, each);
+    caches_.front().scan_cut(view, parts, each);
   };
   scan_parts(exams, scan, body);
 }
 
 std::vector<std::string> SequenceReader::thumbnails(std::size_t exam) const {
-  if (caches_.several()) return {};
+  if (stacked_) return {};
   std::vector<std::string> all;
   for (const std::size_t part : parts(exam)) {
-    std::vector<std::string> files = caches_.first().thumbnails(part);
+    std::vector<std::string> files = caches_.front().thumbnails(part);
     if (merged_ && !files.empty()) {
       std::vector<std::string> of_instants(merged_->exams[part].frames());
       for (std::size_t frame = files.size(); frame-- > 0;)  // the first that there is is kept

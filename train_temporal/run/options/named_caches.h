@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "train_temporal/data/sequences/multi_cache.h"
+#include "train_temporal/data/sequences/stacked_caches.h"
 
 namespace coldframe::temporal {
 

@@ -1,4 +1,4 @@
-#include "train_temporal/data/sequences/multi_cache.h"
+#include "train_temporal/data/sequences/stacked_caches.h"
 
 #include <algorithm>
 #include <cmath>
@@ -63,100 +63,113 @@ void append_frame_columns(cache::ExamInfo& exam, const cache::ExamInfo& part,
     column.values.resize(before + part.frames());
 }
 
-}  // namespace
+using Part = StackedCaches::Part;
 
-MultiCache::MultiCache(std::span<const NamedCache> caches, cache::Detail detail) {
-  for (const NamedCache& named : caches) caches_.emplace_back(named.path, detail);
-  if (!several()) return;
-  for (const NamedCache& named : caches) {
-    names_.push_back(named.name);
-    paths_.push_back(named.path.string());
+class Stacker {
+ public:
+  Stacker(std::span<const cache::CacheReader> caches, std::span<const NamedCache> named)
+      : caches_(caches), named_(named) {}
+  StackedCaches run();
+
+ private:
+  void require_same_rows() const;
+  void join_recipes();
+  void match_exams();
+  cache::ExamInfo stacked(const std::vector<Part>& parts);
+  // `before`: the exam's parts that it has taken up.
+  void take_patient(const Part& part, std::span<const Part> before, cache::ExamInfo& exam) const;
+  void take_columns(const Part& part, std::span<const Part> before, cache::ExamInfo& exam);
+  void take_frames(const Part& part, cache::ExamInfo& exam) const;
+  void place_in_time(cache::ExamInfo& exam, std::span<const Part> parts) const;
+  std::vector<std::uint64_t> checksums_of(std::span<const Part> parts) const;
+  std::string name_of(std::size_t cache) const {  // in messages
+    return concat("'", named_[cache].path.string(), "' (", named_[cache].name, ")");
   }
-  require_same_rows();
-  join_recipes();
-  stack_exams();
-}
+  const cache::ExamInfo& info(const Part& part) const {
+    return caches_[part.cache].exams()[part.exam];
+  }
 
-void MultiCache::require_same_rows() const {
+  std::span<const cache::CacheReader> caches_;
+  std::span<const NamedCache> named_;
+  StackedCaches stacked_;
+};
+
+void Stacker::require_same_rows() const {
   for (std::size_t c = 1; c < caches_.size(); ++c) {
     const cache::CacheReader& other = caches_[c];
     const auto compare = [&](const char* what, const auto& a, const auto& b, const char* advice) {
       if (a == b) return;
       throw CacheError(
           concat("streams are merged of caches whose features are alike in width, "
-                 "storage and views, but '",
-                 paths_.front(), "' (", names_.front(), ") has ", what, " ", a, " and '", paths_[c],
-                 "' (", names_[c], ") ", b, "; ", advice));
+                 "storage and views, but ",
+                 name_of(0), " has ", what, " ", a, " and ", name_of(c), " ", b, "; ", advice));
     };
-    compare("features of width", first().dimension(), other.dimension(),
+    compare("features of width", caches_.front().dimension(), other.dimension(),
             "extract one of them again with a backbone of the other's width");
-    compare("storage", dtype_name(first().storage()), dtype_name(other.storage()),
+    compare("storage", dtype_name(caches_.front().storage()), dtype_name(other.storage()),
             "extract one of them again with the other's --store");
-    compare("the views", join(first().views(), ", "), join(other.views(), ", "),
+    compare("the views", join(caches_.front().views(), ", "), join(other.views(), ", "),
             "extract one of them again with the other's --views");
   }
 }
 
-void MultiCache::join_recipes() {
+void Stacker::join_recipes() {
   std::vector<Json> features, storage;
   for (const cache::CacheReader& one : caches_) {
     features.push_back(one.recipe().features);
     storage.push_back(one.recipe().storage);
-    extend(failures_, one.failures());
+    extend(stacked_.failures, one.failures());
   }
-  recipe_ = {joined(features, names_), joined(storage, names_), Json::object()};
+  stacked_.recipe = {joined(features, stacked_.names), joined(storage, stacked_.names),
+                     Json::object()};
 }
 
-std::string MultiCache::name_of(const Part& part) const {
-  return concat("'", paths_[part.cache], "' (", names_[part.cache], ")");
-}
-
-void MultiCache::stack_exams() {
-  std::unordered_map<std::string, std::size_t> place;
+void Stacker::match_exams() {
+  std::unordered_map<std::string, std::size_t> index;
   for (std::size_t c = 0; c < caches_.size(); ++c) {
     for (std::size_t e = 0; e < caches_[c].exams().size(); ++e) {
-      const auto [known, added] = place.emplace(caches_[c].exams()[e].id, parts_.size());
-      if (added) parts_.emplace_back();
-      parts_[known->second].push_back({c, e});
+      const auto [known, added] = index.emplace(caches_[c].exams()[e].id, stacked_.parts.size());
+      if (added) stacked_.parts.emplace_back();
+      stacked_.parts[known->second].push_back({c, e});
     }
-  }
-  for (const std::vector<Part>& parts : parts_) {
-    cache::ExamInfo& exam = exams_.emplace_back();
-    exam.id = info(parts.front()).id;
-    exam.ordinal = exams_.size() - 1;
-    exam.revision = info(parts.front()).revision;
-    exam.elapsed_start = info(parts.front()).elapsed_start;  // of all parts, or of none
-    for (const Part& part : parts) {
-      exam.start_time = std::fmin(exam.start_time, info(part).start_time);
-      const double elapsed = info(part).elapsed_start;
-      if (std::isnan(elapsed) || elapsed < exam.elapsed_start) exam.elapsed_start = elapsed;
-    }
-    for (std::size_t p = 0; p < parts.size(); ++p) {
-      const auto before = std::span(parts).first(p);
-      take_patient(parts[p], before, exam);
-      take_columns(parts[p], before, exam);
-      take_frames(parts[p], exam);
-    }
-    place_in_time(exam, parts);
-    checksums_.push_back(checksums_of(parts));
   }
 }
 
-void MultiCache::take_patient(const Part& part, std::span<const Part> before,
-                              cache::ExamInfo& exam) const {
+cache::ExamInfo Stacker::stacked(const std::vector<Part>& parts) {
+  cache::ExamInfo exam;
+  exam.id = info(parts.front()).id;
+  exam.revision = info(parts.front()).revision;
+  exam.elapsed_start = info(parts.front()).elapsed_start;  // of all parts, or of none
+  for (const Part& part : parts) {
+    exam.start_time = std::fmin(exam.start_time, info(part).start_time);
+    const double elapsed = info(part).elapsed_start;
+    if (std::isnan(elapsed) || elapsed < exam.elapsed_start) exam.elapsed_start = elapsed;
+  }
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const auto before = std::span(parts).first(p);
+    take_patient(parts[p], before, exam);
+    take_columns(parts[p], before, exam);
+    take_frames(parts[p], exam);
+  }
+  place_in_time(exam, parts);
+  return exam;
+}
+
+void Stacker::take_patient(const Part& part, std::span<const Part> before,
+                           cache::ExamInfo& exam) const {
   const std::string& patient = info(part).patient;
   if (exam.patient.empty()) exam.patient = patient;
   if (patient.empty() || same_id(patient, exam.patient)) return;
   const auto other =
       std::ranges::find_if(before, [&](const Part& one) { return !info(one).patient.empty(); });
-  throw DataError(concat("exam '", exam.id, "' is of patient '", patient, "' in ", name_of(part),
-                         ", and of '", exam.patient, "' in ", name_of(*other),
+  throw DataError(concat("exam '", exam.id, "' is of patient '", patient, "' in ",
+                         name_of(part.cache), ", and of '", exam.patient, "' in ",
+                         name_of(other->cache),
                          "; caches of streams are matched by the ids of exams, which have to be "
                          "the same exam's"));
 }
 
-void MultiCache::take_columns(const Part& part, std::span<const Part> before,
-                              cache::ExamInfo& exam) {
+void Stacker::take_columns(const Part& part, std::span<const Part> before, cache::ExamInfo& exam) {
   for (const auto& [name, value] : info(part).columns) {
     const auto known = std::ranges::find(exam.columns, name, &cache::ExamColumn::name);
     if (known == exam.columns.end()) {
@@ -166,17 +179,17 @@ void MultiCache::take_columns(const Part& part, std::span<const Part> before,
     } else if (!value.empty() && !same_value(known->value, value)) {
       const auto other = std::ranges::find_if(
           before, [&](const Part& one) { return !column_value(info(one), name).empty(); });
-      contradictions_.emplace(
+      stacked_.contradictions.emplace(
           name, concat("the column '", name, "' of exam '", exam.id, "' is '", value, "' in ",
-                       name_of(part), ", and '", known->value, "' in ", name_of(*other),
+                       name_of(part.cache), ", and '", known->value, "' in ", name_of(other->cache),
                        "; make the caches agree, or give the column by --labels"));
     }
   }
 }
 
-void MultiCache::take_frames(const Part& part, cache::ExamInfo& exam) const {
+void Stacker::take_frames(const Part& part, cache::ExamInfo& exam) const {
   const cache::ExamInfo& added = info(part);
-  append_frame_columns(exam, added, names_[part.cache]);
+  append_frame_columns(exam, added, named_[part.cache].name);
   exam.source_digest += (exam.source_digest.empty() ? "" : "+") + added.source_digest;
   if (exam.source_kind.empty()) exam.source_kind = added.source_kind;
   if (exam.source_kind != added.source_kind) exam.source_kind = "mixed";
@@ -190,7 +203,7 @@ void MultiCache::take_frames(const Part& part, cache::ExamInfo& exam) const {
 }
 
 // Times count from the earliest start, where all parts know theirs: as dates, or since one zero.
-void MultiCache::place_in_time(cache::ExamInfo& exam, std::span<const Part> parts) const {
+void Stacker::place_in_time(cache::ExamInfo& exam, std::span<const Part> parts) const {
   for (double cache::ExamInfo::*start :
        {&cache::ExamInfo::start_time, &cache::ExamInfo::elapsed_start}) {
     const auto is_known = [&](const Part& part) { return std::isfinite(info(part).*start); };
@@ -203,9 +216,9 @@ void MultiCache::place_in_time(cache::ExamInfo& exam, std::span<const Part> part
   }
 }
 
-std::vector<std::uint64_t> MultiCache::checksums_of(std::span<const Part> parts) const {
+std::vector<std::uint64_t> Stacker::checksums_of(std::span<const Part> parts) const {
   std::vector<std::uint64_t> checksums;
-  for (std::size_t view = 0; view < first().views().size(); ++view) {
+  for (std::size_t view = 0; view < caches_.front().views().size(); ++view) {
     std::vector<std::uint64_t> own;
     for (const Part& part : parts) {
       own.push_back(part.cache);
@@ -216,35 +229,42 @@ std::vector<std::uint64_t> MultiCache::checksums_of(std::span<const Part> parts)
   return checksums;
 }
 
-std::vector<std::uint64_t> MultiCache::clean_checksums(std::size_t exam) const {
-  if (!several()) return {first().checksums(exam).front()};
-  std::vector<std::uint64_t> sums;
-  for (const Part& part : parts_[exam])
-    sums.push_back(caches_[part.cache].checksums(part.exam).front());
-  return sums;
+StackedCaches Stacker::run() {
+  for (const NamedCache& one : named_) stacked_.names.push_back(one.name);
+  require_same_rows();
+  join_recipes();
+  match_exams();
+  for (const std::vector<Part>& parts : stacked_.parts) {
+    stacked_.exams.push_back(stacked(parts));
+    stacked_.exams.back().ordinal = stacked_.exams.size() - 1;
+    stacked_.checksums.push_back(checksums_of(parts));
+  }
+  return std::move(stacked_);
 }
 
-void MultiCache::require_agreed(const std::string& column) const {
-  const auto said = contradictions_.find(column);
-  if (said != contradictions_.end()) throw DataError(said->second);
+}  // namespace
+
+StackedCaches stack_caches(std::span<const cache::CacheReader> caches,
+                           std::span<const NamedCache> named) {
+  return Stacker(caches, named).run();
 }
 
-void MultiCache::scan_stored(const std::string& view, std::span<const std::size_t> exams,
-                             const VisitStored& body) const {
-  if (!several()) return first().scan_stored(view, exams, body);
+void scan_stacked(std::span<const cache::CacheReader> caches, const StackedCaches& stacked,
+                  const std::string& view, std::span<const std::size_t> exams,
+                  const cache::CacheReader::VisitStored& body) {
   while (!exams.empty()) {
     const auto block = exams.first(std::min(exams.size(), kExamsOfABlock));
     std::vector<std::vector<std::byte>> rows(block.size());
-    for (std::size_t c = 0; c < caches_.size(); ++c) {
+    for (std::size_t c = 0; c < caches.size(); ++c) {
       std::vector<std::size_t> own, at;
       for (std::size_t i = 0; i < block.size(); ++i) {
-        const auto part = std::ranges::find(parts_[block[i]], c, &Part::cache);
-        if (part == parts_[block[i]].end()) continue;
+        const auto part = std::ranges::find(stacked.parts[block[i]], c, &Part::cache);
+        if (part == stacked.parts[block[i]].end()) continue;
         own.push_back(part->exam);
         at.push_back(i);
       }
       auto next = at.begin();
-      caches_[c].scan_stored(view, own, [&](std::size_t, std::span<const std::byte> stored) {
+      caches[c].scan_stored(view, own, [&](std::size_t, std::span<const std::byte> stored) {
         extend(rows[*next++], stored);
       });
     }
