@@ -147,6 +147,14 @@ class OneDnnVit {
   Layer norm_;
 };
 
+// LibTorch refuses bf16 where oneDNN has, or may use, no AVX-512.
+bool onednn_computes_bf16() {
+  const char* const limit = std::getenv("ONEDNN_MAX_CPU_ISA");
+  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq") &&
+         (!limit || std::string_view(limit).starts_with("AVX512"));
+}
+
 struct Contender {
   std::string name;
   std::function<at::Tensor()> forward;
@@ -172,10 +180,8 @@ int run(const std::vector<std::string>& arguments) {
         std::make_shared<Engine>(*model, size, *kernels, scalar_type(kernels->element));
     contenders.push_back({kernels->name, [=] { return engine->forward(images, {Pooling::kCls}); }});
   }
-  const char* const limit = std::getenv("ONEDNN_MAX_CPU_ISA");
   std::vector<torch::ScalarType> types{torch::kFloat32};
-  if (!limit || std::string_view(limit).starts_with("AVX512"))  // LibTorch refuses bf16 elsewhere
-    types.push_back(torch::kBFloat16);
+  if (onednn_computes_bf16()) types.push_back(torch::kBFloat16);
   if (!OneDnnVit::computes(shape)) types.clear();
   for (const auto type : types)
     for (const bool flash : {true, false}) {
