@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/cli/error.h"
-#include "common/cli/out_of_memory.h"
+#include "common/cli/leave.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::hdf5 {
@@ -20,8 +20,7 @@ std::string& last_reason() {
 herr_t keep_innermost(unsigned, const H5E_error2_t* entry, void*) {
   try {
     if (entry->desc != nullptr) last_reason() = entry->desc;
-  } catch (const std::bad_alloc&) {
-    memory_recovered();
+  } catch (const std::bad_alloc&) {  // the error is told without its reason
   }
   return 0;
 }
@@ -43,7 +42,7 @@ void keep_reasons() {
 }
 
 void throw_reason(std::string_view action) {
-  leave_without_destructors();
+  leaves_without_destructors = true;
   const std::string reason = std::exchange(last_reason(), {});
   throw CacheError(
       concat("HDF5 cannot ", action, ": ", reason.empty() ? "no reason given" : reason));

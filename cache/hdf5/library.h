@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string_view>
 
-#include "common/cli/out_of_memory.h"
+#include "common/cli/leave.h"
 
 namespace coldframe::cache::hdf5 {
 
@@ -39,7 +39,7 @@ struct CloseQuietly {
       object->close();
       delete object;
     } catch (const H5::Exception&) {
-      leave_without_destructors();
+      leaves_without_destructors = true;
     }
   }
 };

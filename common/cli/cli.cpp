@@ -18,8 +18,8 @@
 #include "common/cli/dispatch/commands.h"
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
+#include "common/cli/leave.h"
 #include "common/cli/log.h"
-#include "common/cli/out_of_memory.h"
 #include "common/cli/output.h"
 #include "common/files/file.h"
 #include "common/files/retry_policy.h"
@@ -226,10 +226,6 @@ int finish_output(int code) {
   if (std::cout && !std::ferror(stdout)) return code;
   pollfd output = {STDOUT_FILENO, POLLOUT, 0};
   if (error == EPIPE || (::poll(&output, 1, 0) == 1 && (output.revents & POLLERR))) return code;
-  if (memory_has_ended()) {  // what the output wanted, too
-    say_out_of_memory();
-    return static_cast<int>(ExitCode::kFatal);
-  }
   log_error(
       concat("cannot write the output: ", error ? std::strerror(error) : "the disk may be full"));
   return static_cast<int>(ExitCode::kFatal);
@@ -256,8 +252,9 @@ int guarded(const std::function<int(const std::vector<std::string>&)>& body,
   } catch (const Error& error) {
     return report(error.exit_code(), error.what());
   } catch (const std::bad_alloc&) {
-    say_out_of_memory();
-    return static_cast<int>(ExitCode::kFatal);
+    return report(ExitCode::kFatal,
+                  "out of memory; ask for less at a time or stop other programs, then run the same "
+                  "command again");
   } catch (const std::exception& error) {
     return report(ExitCode::kFatal, first_line(error.what()));  // LibTorch adds a stack trace
   } catch (...) {
@@ -323,8 +320,6 @@ std::size_t choice(const std::string& option, const std::string& word,
 int run_main(int argc, char** argv,
              const std::function<int(const std::vector<std::string>&)>& body) {
   open_standard_streams();
-  watch_for_end_of_memory();
-  reserve_memory_for_the_end();
   make_output_printable();
   leave_at_stop_signals_if_first();
   release_stop_signals();
@@ -336,12 +331,10 @@ int run_main(int argc, char** argv,
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (!arguments.empty() && arguments.front() == "--version") {
     print_version();
-    expect_exit();
     return finish_output(static_cast<int>(ExitCode::kDone));
   }
   const int code = finish_output(guarded(body, arguments));
-  if (leaves_without_destructors()) ::_exit(code);
-  expect_exit();
+  if (leaves_without_destructors) ::_exit(code);
   return code;
 }
 

@@ -8,7 +8,6 @@
 #include <set>
 #include <string>
 
-#include "common/cli/out_of_memory.h"
 #include "common/cli/output.h"
 #include "common/text/printable.h"
 #include "common/text/table.h"
@@ -56,7 +55,6 @@ void log_warning(std::string_view message) {
 
 void log_error(std::string_view message) {
   write_line("error: ", "\x1b[31m", message);
-  note_error();
 }
 
 void set_quiet(bool value) {

@@ -1,6 +1,5 @@
 // Starting threads on a system that may refuse them: a limit of the user, the container or the job.
-// (Those of LibTorch's own pool, when refused, end the program with OpenMP's words:
-// out_of_memory.h.)
+// (Those of LibTorch's own pool, when refused, end the program with OpenMP's words.)
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,6 @@
 #include <new>
 
 #include "common/cli/error.h"
-#include "common/cli/out_of_memory.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/pixels/color.h"
 #include "extract/frames/dicom/pixels/frame_data.h"
@@ -106,7 +105,6 @@ class DicomSource : public FileSource {
     } catch (const DataError& error) {
       reason = error.what();
     } catch (const std::bad_alloc&) {
-      memory_recovered();
       reason = "it takes more memory than there is";
     }
     throw DataError(concat(name_, ": ", reason));

@@ -9,7 +9,6 @@
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
 #include "common/cli/interrupt.h"
-#include "common/cli/out_of_memory.h"
 #include "common/cli/progress.h"
 #include "common/files/fingerprint.h"
 #include "common/system/memory.h"
@@ -80,7 +79,6 @@ void Surveyor::look_at(std::size_t index) {
   } catch (const DataError& error) {
     found.failure = error.what();
   } catch (const std::bad_alloc&) {
-    memory_recovered();
     found.failure = "there is not enough memory to decode it";
   }
 }

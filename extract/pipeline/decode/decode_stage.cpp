@@ -7,7 +7,6 @@
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
 #include "common/cli/interrupt.h"
-#include "common/cli/out_of_memory.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
 #include "extract/frames/input/source_digest.h"
@@ -108,7 +107,6 @@ bool DecodeStage::decode_exam(std::size_t task) {
   } catch (const DataError& error) {
     result.failure = failure_of(task, error.what());
   } catch (const std::bad_alloc&) {
-    memory_recovered();
     result.failure = failure_of(task, "there is not enough memory to decode it");
   } catch (const Interrupted&) {
     stopped = true;

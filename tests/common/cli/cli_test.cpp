@@ -291,8 +291,14 @@ TEST(RunMain, PassesArgumentsAndGivesTheExitCodeOfEachError) {
   EXPECT_EQ(run([](const auto&) -> int { throw ConfigError("x"); }), 2);
   EXPECT_EQ(run([](const auto&) -> int { throw DataError("x"); }), 3);
   EXPECT_EQ(run([](const auto&) -> int { throw Interrupted("x"); }), 75);
-  EXPECT_EQ(run([](const auto&) -> int { throw std::bad_alloc(); }), 3);
   EXPECT_EQ(run([](const auto&) -> int { throw 7; }), 3);
+}
+
+TEST(RunMain, SaysWhatToDoWithoutMemory) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(run([](const auto&) -> int { throw std::bad_alloc(); }), 3);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::MatchesRegex("error: out of memory; [^\n]*\n"));
 }
 
 TEST(RunMain, ShowsOneLineOfForeignErrors) {
