@@ -61,7 +61,6 @@ InputFile::InputFile(std::filesystem::path path, RefuseFile refuse_file)
     refuse(S_ISDIR(status.st_mode) ? "it is a folder, not a regular file"
                                    : "it is not a regular file");
   }
-  note_mount(path_, status.st_dev);
   size_ = static_cast<std::uint64_t>(status.st_size);
   identity_ = identity_of(status);
 }
@@ -102,7 +101,7 @@ std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> byte
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
   }
-  note_success(path_);
+  note_reading();
   bytes_read_ += done;
   return done;
 }

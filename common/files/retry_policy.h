@@ -1,9 +1,8 @@
-// Errors that pass: a network file system that hangs for a while, a handle gone stale, a mount that
-// comes back. What met one is tried again, with growing pauses, before it counts as failed.
+// Errors that pass: a network file system that hangs for a while, a handle gone stale. What met one
+// is tried again, with growing pauses, before it counts as failed.
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -15,19 +14,15 @@
 namespace coldframe {
 
 // Seconds for which one operation is retried. 0, before it is set, means never; programs set
-// kUsualPatience when they begin. After a stop request nothing is retried for longer than
-// `after_stop` seconds.
+// kUsualPatience when they begin.
 inline constexpr double kUsualPatience = 60;
-void set_patience(double seconds, double after_stop = kUsualPatience);
+void set_patience(double seconds);
 
 // EIO, ESTALE, ETIMEDOUT, ENOTCONN and their like.
 bool is_transient(int error);
 
-// A file on this device was read: from then on its mount is missed when it is gone.
-void note_mount(const std::filesystem::path& path, std::uint64_t device);
-
-// Reading or writing the path has worked: what was given up beside it is waited for again.
-void note_success(const std::filesystem::path& path);
+// Reading has worked: where it fails, it is waited for again.
+void note_reading();
 
 // A file that could not be written for a reason that may pass.
 struct PassingError : SystemError {
@@ -46,9 +41,9 @@ class RetryPolicy {
       : path_(path), stop_(stop) {}
 
   // Sleeps with backoff and returns true; the first time in the program's life it warns. False when
-  // the error is permanent, time is up or a stop was requested. Time is up for a path once in the
-  // program's life, and for others of its mount until something there has worked. ENOENT is
-  // transient where a mount is gone.
+  // the error is permanent, time is up or a stop was requested. Once time was up for reading, none
+  // is waited for until one has worked: a share that is gone costs its time once, and not for each
+  // of its files.
   bool again(int error);
 
  private:
@@ -57,7 +52,6 @@ class RetryPolicy {
 
   const std::filesystem::path& path_;
   Stop stop_;
-  bool stop_seen_ = false;
   std::optional<Clock::time_point> end_;
   std::chrono::milliseconds pause_{50};
 };

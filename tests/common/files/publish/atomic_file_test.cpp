@@ -28,7 +28,6 @@ class AtomicFileTest : public ::testing::Test {
   ~AtomicFileTest() override {
     set_file_fault_hook({});
     set_patience(0);
-    note_success(folder_ / "a");
   }
   TemporaryFolder folder_;
 };
