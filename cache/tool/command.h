@@ -11,6 +11,7 @@
 
 namespace coldframe::cache::tool {
 
+extern const Command kCache;
 extern const Verb kDiffCommand, kExportCommand, kFinishCommand, kImportCommand, kInfoCommand,
     kLsCommand, kMergeCommand, kPackCommand, kProgressCommand, kPruneCommand, kReportCommand,
     kShowCommand, kStatsCommand, kVerifyCommand;

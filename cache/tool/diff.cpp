@@ -239,7 +239,7 @@ int run_diff(const Verb& verb, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const Verb kDiffCommand{
-    "cache",
+    &kCache,
     "diff",
     "A B",
     "before.h5 after.h5",

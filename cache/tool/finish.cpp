@@ -171,7 +171,7 @@ int run_finish(const Verb& verb, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const Verb kFinishCommand{
-    "cache",
+    &kCache,
     "finish",
     "PATH",
     "x.cache --pack x.h5",

@@ -99,7 +99,7 @@ int run_info(const Verb& verb, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const Verb kInfoCommand{
-    "cache",
+    &kCache,
     "info",
     "PATH",
     "x.h5",

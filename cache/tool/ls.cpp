@@ -74,7 +74,7 @@ int run_ls(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Verb kLsCommand{"cache",
+const Verb kLsCommand{&kCache,
                       "ls",
                       "PATH",
                       "x.h5 --where label=covid --where 'frames>=12'",

@@ -10,16 +10,18 @@ const Verb* const kVerbs[] = {&kLsCommand,     &kShowCommand,   &kInfoCommand,  
                               &kPruneCommand,  &kFinishCommand, &kProgressCommand, &kExportCommand,
                               &kImportCommand, &kReportCommand};
 
-constexpr VerbsHelp kHelp{
-    "Usage: coldframe cache VERB PATH … [options]\n\n"
-    "Looks into a cache of features: a .h5 file, or a folder of shards.",
-    "`coldframe cache VERB --help` says more.\n\nExample:\n  coldframe cache info x.h5"};
-
 int run(const std::vector<std::string>& arguments) {
-  return run_verb(kHelp, kVerbs, arguments);
+  return run_verb(kCache, arguments);
 }
 
 }  // namespace
+
+const Command kCache{
+    "cache",
+    "Usage: coldframe cache VERB PATH … [options]\n\n"
+    "Looks into a cache of features: a .h5 file, or a folder of shards.",
+    "`coldframe cache VERB --help` says more.\n\nExample:\n  coldframe cache info x.h5", kVerbs};
+
 }  // namespace coldframe::cache::tool
 
 int main(int argc, char** argv) {

@@ -90,14 +90,14 @@ int run_pack(const Verb& verb, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const Verb kMergeCommand{
-    "cache",
+    &kCache,
     "merge",
     "OUT A B…",
     "all.h5 site1.cache site2.h5 --prefix site1-,site2-",
     "caches of one recipe become one file; where they differ in an exam, it says how and asks",
     run_merge};
 const Verb kPackCommand{
-    "cache",
+    &kCache,
     "pack",
     "OUT PATH",
     "x.h5 x.cache",

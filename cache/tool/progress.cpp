@@ -119,7 +119,7 @@ int run_progress(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Verb kProgressCommand{"cache",
+const Verb kProgressCommand{&kCache,
                             "progress",
                             "PATH",
                             "x.cache",

@@ -62,7 +62,7 @@ int run_prune(const Verb& verb, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const Verb kPruneCommand{
-    "cache",
+    &kCache,
     "prune",
     "PATH",
     "x.h5 --where patient=P0042",

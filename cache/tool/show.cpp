@@ -141,7 +141,7 @@ int run_show(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Verb kShowCommand{"cache",
+const Verb kShowCommand{&kCache,
                         "show",
                         "PATH EXAM",
                         "x.h5 E0007",

@@ -92,7 +92,7 @@ int run_stats(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Verb kStatsCommand{"cache",
+const Verb kStatsCommand{&kCache,
                          "stats",
                          "PATH",
                          "x.h5 --where label=covid",

@@ -140,7 +140,7 @@ int run_verify(const Verb& verb, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const Verb kVerifyCommand{
-    "cache",
+    &kCache,
     "verify",
     "PATH",
     "x.h5 --input exams.csv",

@@ -130,24 +130,33 @@ std::string command_of(const CommandHelp& help) {
   return join(words, " ");
 }
 
-void require_command(const std::string& section) {
-  std::vector<std::string> names;
-  for (const CommandRow& command : kCommands) {
-    if (*command.verbs == '\0') names.emplace_back(command.name);
-    for (const std::string& verb : split(command.verbs, ' '))
-      if (!verb.empty()) names.push_back(concat(command.name, ' ', verb));
-  }
-  if (std::ranges::find(names, section) != names.end()) return;
-  const std::string near = nearest(section, names);
+std::string first_word(const std::string& text) {
+  return text.substr(0, text.find(' '));
+}
+
+// Of other commands' sections the command alone is known here: each program has its own verbs.
+void require_command(const std::string& section, const std::vector<std::string>& own) {
+  const std::string command = first_word(own.front());
+  std::vector<std::string> others;
+  for (const CommandRow& row : kCommands)
+    if (row.name != command) others.emplace_back(row.name);
+  const auto among = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  if (among(own, section) || among(others, first_word(section))) return;
+  const std::string whole = nearest(section, own), near = nearest(first_word(section), others);
+  others.insert(others.end(), own.begin(), own.end());
   throw ConfigError(concat("section '[", section, "]' is of no command; ",
-                           near.empty() ? concat("expected one of ", join(names, ", "))
-                                        : concat("did you mean '[", near, "]'?")));
+                           !whole.empty()  ? concat("did you mean '[", whole, "]'?")
+                           : !near.empty() ? concat("did you mean '", near, "'?")
+                                           : concat("expected one of ", join(others, ", "))));
 }
 
 // The lines that `command` reads: those of its section, and above all sections those of other
 // options.
-std::vector<po::option> lines_for(const std::string& command,
-                                  const std::vector<po::option>& lines) {
+std::vector<po::option> lines_for(const CommandHelp& help, const std::vector<po::option>& lines) {
+  const std::string command = command_of(help);
+  const auto sections = help.sections.empty() ? std::vector{command} : help.sections;
   std::vector<po::option> general, own;
   for (po::option line : lines) {
     const std::size_t dot = line.string_key.rfind('.');  // options have no dot in their names
@@ -156,7 +165,7 @@ std::vector<po::option> lines_for(const std::string& command,
       continue;
     }
     const std::string section = trim(line.string_key.substr(0, dot));
-    require_command(section);
+    require_command(section, sections);
     line.string_key.erase(0, dot + 1);
     if (section == command) own.push_back(line);
   }
@@ -167,11 +176,11 @@ std::vector<po::option> lines_for(const std::string& command,
   return general;
 }
 
-po::parsed_options parse_config(const po::options_description& options, const std::string& command,
+po::parsed_options parse_config(const po::options_description& options, const CommandHelp& help,
                                 const std::string& path) {
   std::istringstream text(read_text_file(path, kMaxConfigBytes));
   po::parsed_options parsed = po::parse_config_file(text, options, true);
-  parsed.options = lines_for(command, parsed.options);
+  parsed.options = lines_for(help, parsed.options);
   for (po::option& given : parsed.options) {
     const auto* description = options.find_nothrow(given.string_key, false);
     if (!description || given.string_key == "config" || given.string_key == "help" ||
@@ -294,7 +303,7 @@ bool parse_command_line(const CommandHelp& help, po::options_description options
     if (values.count("config")) {
       const auto path = values["config"].as<std::string>();
       where = concat("config file '", path, "': ");
-      po::store(parse_config(all, command_of(help), path), values);
+      po::store(parse_config(all, help, path), values);
       where.clear();
     }
     po::notify(values);

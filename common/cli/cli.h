@@ -17,6 +17,9 @@ struct CommandHelp {
   std::string usage;    // "coldframe extract --input PATH --out CACHE [options]"
   std::string summary;  // one or two sentences
   std::string example;  // a command that works as it stands
+  // The sections of --config that this command and its kin have: "cache ls", "cache info". Empty:
+  // that of the usage.
+  std::vector<std::string> sections = {};
 };
 
 // The long names of options that were given, on the command line or in the file of --config; a

@@ -10,11 +10,11 @@
 namespace coldframe {
 namespace {
 
-void print_help(const VerbsHelp& help, std::span<const Verb* const> verbs) {
-  std::cout << help.before << "\n\nVerbs:\n";
-  for (const Verb* verb : verbs)
+void print_help(const Command& command) {
+  std::cout << command.before << "\n\nVerbs:\n";
+  for (const Verb* verb : command.verbs)
     std::cout << "  " << padded(verb->name, 10) << verb->summary << '\n';
-  std::cout << '\n' << help.after << '\n';
+  std::cout << '\n' << command.after << '\n';
 }
 
 }  // namespace
@@ -22,15 +22,17 @@ void print_help(const VerbsHelp& help, std::span<const Verb* const> verbs) {
 bool parse_verb(const Verb& verb, const std::vector<std::string>& arguments, VerbOptions& options,
                 const boost::program_options::options_description& more) {
   namespace po = boost::program_options;
-  const std::string name = concat("coldframe ", verb.command, " ", verb.name);
+  const std::string name = concat("coldframe ", verb.command->name, " ", verb.name);
   const std::string words = verb.words;
   po::options_description description("Options");
   description.add(more);
   auto add = description.add_options();
   add("words", po::value(&options.words)->value_name(words), "the same as bare words");
   add("json", po::bool_switch(&options.json), "print JSON instead of text");
-  const CommandHelp help{concat(name, " ", words, " [options]"), verb.summary,
-                         concat(name, " ", verb.example)};
+  CommandHelp help{concat(name, " ", words, " [options]"), verb.summary,
+                   concat(name, " ", verb.example)};
+  for (const Verb* each : verb.command->verbs)
+    help.sections.push_back(concat(verb.command->name, " ", each->name));
   if (!parse_command_line(help, description, arguments, "words")) return false;
   const std::size_t least = split(words, ' ').size();
   const bool open_end = words.ends_with("…");
@@ -41,14 +43,13 @@ bool parse_verb(const Verb& verb, const std::vector<std::string>& arguments, Ver
   return true;
 }
 
-int run_verb(const VerbsHelp& help, std::span<const Verb* const> verbs,
-             const std::vector<std::string>& arguments) {
+int run_verb(const Command& command, const std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
-    print_help(help, verbs);
+    print_help(command);
     return static_cast<int>(arguments.empty() ? ExitCode::kUsage : ExitCode::kDone);
   }
   std::vector<std::string> names;
-  for (const Verb* verb : verbs) {
+  for (const Verb* verb : command.verbs) {
     if (arguments[0] == verb->name)
       return verb->run(*verb, {arguments.begin() + 1, arguments.end()});
     names.push_back(verb->name);

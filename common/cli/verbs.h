@@ -9,8 +9,18 @@
 
 namespace coldframe {
 
+struct Verb;
+
+// --help says `before` and `after` around the list of verbs.
+struct Command {
+  const char* name;  // "cache"
+  const char* before;
+  const char* after;
+  std::span<const Verb* const> verbs;
+};
+
 struct Verb {
-  const char* command;  // "cache"
+  const Command* command;
   const char* name;
   const char* words;    // the bare words that it takes: "PATH", "A B", "OUT A…" (one A or more)
   const char* example;  // what may stand behind the verb
@@ -30,14 +40,8 @@ struct VerbOptions {
 bool parse_verb(const Verb& verb, const std::vector<std::string>& arguments, VerbOptions& options,
                 const boost::program_options::options_description& more = {});
 
-// --help of the command says this before and after the list of its verbs.
-struct VerbsHelp {
-  const char* before;
-  const char* after;
-};
 // Runs the verb that arguments[0] names with what follows, or prints the command's help.
 // ConfigError for an unknown verb.
-int run_verb(const VerbsHelp& help, std::span<const Verb* const> verbs,
-             const std::vector<std::string>& arguments);
+int run_verb(const Command& command, const std::vector<std::string>& arguments);
 
 }  // namespace coldframe

@@ -107,9 +107,11 @@ def test_a_section_may_name_each_verb(tmp_path, command):
     (tmp_path / "all.ini").write_text("".join(f"[{command} {verb}]\nx = 1\n" for verb in verbs))
     done = subprocess.run([COLDFRAME, "extract", "--config", tmp_path / "all.ini"], capture_output=True, text=True)
     assert "section" not in done.stderr and "--input is missing" in done.stderr
-    (tmp_path / "odd.ini").write_text("[qqqqqqqqqqqqqqqqqqqq]\nx = 1\n")
-    done = subprocess.run([COLDFRAME, "extract", "--config", tmp_path / "odd.ini"], capture_output=True, text=True)
-    assert sorted(re.findall(rf"\b{command} (\w+)", done.stderr)) == sorted(verbs), "and none that is no verb"
+    (tmp_path / "odd.ini").write_text(f"[{command} qqqqqqqqqqqqqqqqqqqq]\nx = 1\n")
+    done = subprocess.run([COLDFRAME, command, "show", "x", "--config", tmp_path / "odd.ini"], capture_output=True, text=True)
+    assert done.returncode == 2
+    known = done.stderr.split("expected one of")[1]
+    assert sorted(re.findall(rf"\b{command} (\w+)", known)) == sorted(verbs), "and none that is no verb"
 
 
 def test_a_full_disk_is_an_error_and_a_reader_that_left_is_not():

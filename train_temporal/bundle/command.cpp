@@ -138,38 +138,39 @@ int run_diff(const Verb& verb, const std::vector<std::string>& arguments) {
   return static_cast<int>(lines.empty() ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 
-constexpr Verb kMake{
-    "bundle",
+extern const Command kBundle;
+const Verb kMake{
+    &kBundle,
     "make",
     "RUN",
     "runs/label --weights vit.safetensors --out model.bundle",
     "make a bundle of a finished run: weights, recipe, models of all folds, figures, model card",
     run_make};
-constexpr Verb kShow{"bundle", "show", "BUNDLE", "model.bundle", "say what a bundle holds",
-                     run_show};
-constexpr Verb kVerify{"bundle",
-                       "verify",
-                       "BUNDLE",
-                       "model.bundle",
-                       "hold every byte against the checksums; exit code 1 with findings",
-                       run_verify};
-constexpr Verb kDiff{"bundle",
-                     "diff",
-                     "A B",
-                     "old.bundle new.bundle",
-                     "list what differs; exit code 1 where something does",
-                     run_diff};
-constexpr VerbsHelp kHelp{
-    "Usage: coldframe bundle VERB … [options]\n\n"
-    "A finished run as one folder that predicts by itself.",
-    "`coldframe bundle VERB --help` says more; `coldframe predict --bundle` "
-    "and `coldframe evaluate --bundle` use one."};
+const Verb kShow{&kBundle, "show", "BUNDLE", "model.bundle", "say what a bundle holds", run_show};
+const Verb kVerify{&kBundle,
+                   "verify",
+                   "BUNDLE",
+                   "model.bundle",
+                   "hold every byte against the checksums; exit code 1 with findings",
+                   run_verify};
+const Verb kDiff{&kBundle,
+                 "diff",
+                 "A B",
+                 "old.bundle new.bundle",
+                 "list what differs; exit code 1 where something does",
+                 run_diff};
+constexpr const Verb* kVerbs[] = {&kMake, &kShow, &kVerify, &kDiff};
+const Command kBundle{"bundle",
+                      "Usage: coldframe bundle VERB … [options]\n\n"
+                      "A finished run as one folder that predicts by itself.",
+                      "`coldframe bundle VERB --help` says more; `coldframe predict --bundle` "
+                      "and `coldframe evaluate --bundle` use one.",
+                      kVerbs};
 
 }  // namespace
 
 int run_bundle(const std::vector<std::string>& arguments) {
-  constexpr const Verb* kVerbs[] = {&kMake, &kShow, &kVerify, &kDiff};
-  return run_verb(kHelp, kVerbs, arguments);
+  return run_verb(kBundle, arguments);
 }
 
 }  // namespace coldframe::bundle

@@ -210,7 +210,7 @@ int run_export(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Verb kExportCommand{"cache",
+const Verb kExportCommand{&kCache,
                           "export",
                           "OUT PATH",
                           "x.npy x.h5 --where label=covid",

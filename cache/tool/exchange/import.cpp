@@ -120,7 +120,7 @@ int run_import(const Verb& verb, const std::vector<std::string>& arguments) {
 }  // namespace
 
 const Verb kImportCommand{
-    "cache",
+    &kCache,
     "import",
     "OUT FEATURES TABLE…",
     "x.h5 x.npy x.csv --describe 'ResNet-50, ImageNet, 224 px'",

@@ -149,7 +149,7 @@ int run_report(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Verb kReportCommand{"cache",
+const Verb kReportCommand{&kCache,
                           "report",
                           "OUT PATH",
                           "x.html x.h5 --colour label --exam E0007",

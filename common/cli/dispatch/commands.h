@@ -11,19 +11,16 @@ struct CommandRow {
   bool passes_name;  // whether the program takes the name as its first argument
   bool needs_libtorch;
   const char* summary;
-  const char* verbs = "";  // of a command that takes one first
 };
 
 inline constexpr std::array<CommandRow, 7> kCommands = {{
     {"extract", "coldframe-extract", false, true, "frames -> frozen ViT -> cache"},
-    {"cache", "coldframe-cache", false, false, "look into a cache: ls, info, stats, verify",
-     "diff export finish import info ls merge pack progress prune report show stats verify"},
+    {"cache", "coldframe-cache", false, false, "look into a cache: ls, info, stats, verify"},
     {"train", "coldframe-train_temporal", true, true, "train a temporal model on a cache"},
     {"evaluate", "coldframe-train_temporal", true, true,
      "measure a trained run on a labelled cache"},
     {"predict", "coldframe-train_temporal", true, true, "apply a trained run or a bundle to exams"},
-    {"bundle", "coldframe-train_temporal", true, true, "a finished run as one thing to hand over",
-     "make show verify diff"},
+    {"bundle", "coldframe-train_temporal", true, true, "a finished run as one thing to hand over"},
     {"plan", "coldframe-train_temporal", true, true,
      "memory of every way of training, before it runs"},
 }};
