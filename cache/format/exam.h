@@ -87,13 +87,17 @@ struct ExamFeatures {
   std::vector<std::string> thumbnails = {};
 };
 
-// An exam that could not be extracted. A later revision of the exam voids it.
+// What could not be read, or not be stored: an exam, or frames of one that keep their slots,
+// masked. A later revision of the exam voids it.
 struct Failure {
   std::string exam;
   std::uint64_t ordinal = 0;
   std::uint32_t revision = 0;
   std::string source;  // file and frame, where known
   std::string reason;
+  // So many are masked for this reason; 0: the whole exam failed. Caches do not store it: there
+  // is_of_frames() tells the two apart.
+  std::size_t frames = 0;
 };
 
 // True of a failure that tells why frames of the exam are masked: it is of the revision that holds.

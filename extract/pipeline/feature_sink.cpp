@@ -2,7 +2,11 @@
 
 #include <utility>
 
+#include "common/cli/error.h"
+#include "common/cli/interrupt.h"
+#include "common/cli/log.h"
 #include "common/text/text.h"
+#include "common/threads/threads.h"
 #include "extract/plan/recipe.h"
 
 namespace coldframe::extract {
@@ -12,16 +16,31 @@ namespace {
 constexpr std::size_t kWaiting = 64, kWaitingWithCut = 1;
 constexpr std::chrono::milliseconds kBetweenRates(100);
 
+// The message of a failure names its exam already: "exam 'a', frame 2: …" becomes "frame 2: …".
+std::string without_exam(const std::string& reason, const std::string& exam) {
+  const std::string name = concat("exam '", exam, "'");
+  if (!reason.starts_with(name)) return reason;
+  const std::size_t rest = reason.find_first_not_of(" ,:", name.size());
+  return rest == std::string::npos ? reason : reason.substr(rest);
+}
+
 }  // namespace
 
 FeatureSink::FeatureSink(std::size_t tasks, const vit::Backbone& backbone,
                          cache::ShardWriter& writer, const ExtractOptions& options)
     : times_(options.backbone.times),
       progress_("extract", "exams", tasks),
-      output_(writer, options.strict, options.cut ? kWaitingWithCut : kWaiting),
       assembly_(backbone.dimension(), augment::view_names(options.augmentation),
                 cut_of(options, backbone)),
-      keeps_pixels_(options.cut == 0) {}
+      keeps_pixels_(options.cut == 0),
+      writer_(writer),
+      strict_(options.strict),
+      queue_(options.cut ? kWaitingWithCut : kWaiting),
+      thread_(start_thread([this] { write_all(); })) {}
+
+FeatureSink::~FeatureSink() {
+  queue_.close();
+}
 
 void FeatureSink::add_pixels(const DecodedFrame& frame) {
   if (!keeps_pixels_) return;
@@ -33,34 +52,35 @@ void FeatureSink::add_pixels(const DecodedFrame& frame) {
 
 void FeatureSink::add_feature(const FramePlace& place, std::span<const float> row) {
   std::vector<std::byte> tokens = assembly_.stored_tokens(row);
-  std::optional<Finished> finished;
+  std::optional<Work> whole;
   {
     const std::lock_guard lock(mutex_);
     if (computed_++ == 0 && times_) times_->add("first_batch", seconds());
-    finished = take(assembly_.add_feature(place, row, std::move(tokens)));
+    whole = take(assembly_.add_feature(place, row, std::move(tokens)));
   }
-  write(std::move(finished));
+  push_exam(std::move(whole));
 }
 
-// Lost frames are pushed before anybody can complete their exam.
+// Lost frames are pushed before anybody can complete their exam, so that no crash leaves it without
+// them.
 void FeatureSink::add_exam(DecodedExam&& exam) {
-  for (LostFrames& lost : exam.lost) output_.push_lost(std::move(lost), !exam.as_before);
-  write(take(std::move(exam)));
+  for (cache::Failure& lost : exam.lost) push({std::move(lost), exam.as_before});
+  push_exam(take(std::move(exam)));
 }
 
-std::optional<Finished> FeatureSink::take(DecodedExam&& exam) {
+std::optional<FeatureSink::Work> FeatureSink::take(DecodedExam&& exam) {
   const std::lock_guard lock(mutex_);
   if (exam.as_before) {
     assembly_.drop(exam.task);
-    ++unchanged_;
+    ++result_.unchanged;
     progress_.add();
     return {};
   }
   if (exam.failure) {
     assembly_.drop(exam.task);
-    return std::move(*exam.failure);
+    return Work{std::move(*exam.failure)};
   }
-  partly_finite_ += exam.partly_finite;
+  result_.partly_finite += exam.partly_finite;
   return take(assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails)));
 }
 
@@ -80,28 +100,77 @@ double FeatureSink::seconds() const {
 
 PipelineResult FeatureSink::finish() {
   progress_.finish();
-  WriteCounts counts = output_.finish();
-  PipelineResult result;
-  result.exams = counts.exams;
-  result.frames = frames_;
-  result.failures = std::move(counts.failures);
-  result.lost = std::move(counts.lost);
-  result.unchanged = unchanged_;
-  result.partly_finite = partly_finite_;
-  return result;
+  end_writing();
+  return std::move(result_);
 }
 
-std::optional<Finished> FeatureSink::take(ExamAssembly::Whole&& exam) {
+std::optional<FeatureSink::Work> FeatureSink::take(ExamAssembly::Whole&& exam) {
   if (!exam) return {};
-  frames_ += exam->info.frames();
-  return std::move(*exam);
+  result_.frames += exam->info.frames();
+  return Work{std::move(*exam)};
 }
 
-void FeatureSink::write(std::optional<Finished>&& finished) {
-  if (!finished) return;
-  output_.push(std::move(*finished));
+void FeatureSink::push(Work&& work) {
+  if (!queue_.push(std::move(work))) end_writing();
+}
+
+void FeatureSink::push_exam(std::optional<Work>&& work) {
+  if (!work) return;
+  push(std::move(*work));
   const std::lock_guard lock(mutex_);
   progress_.add();
+}
+
+void FeatureSink::end_writing() {
+  queue_.close();
+  {
+    const std::lock_guard lock(joining_);
+    if (thread_.joinable()) thread_.join();
+  }
+  if (error_) std::rethrow_exception(error_);
+}
+
+void FeatureSink::write_all() {
+  try {
+    while (auto work = queue_.pop()) {
+      if (auto* failure = std::get_if<cache::Failure>(&work->what))
+        record(std::move(*failure), work->is_known);
+      else
+        write(std::move(std::get<cache::ExamFeatures>(work->what)));
+    }
+  } catch (...) {
+    error_ = std::current_exception();
+    queue_.close();
+  }
+}
+
+void FeatureSink::write(cache::ExamFeatures&& exam) {
+  cache::Failure unstorable{exam.info.id, exam.info.ordinal, exam.info.revision,
+                            exam.info.frame_source.front(), ""};
+  try {
+    writer_.add(std::move(exam));
+    ++result_.exams;
+    // A scheduler that stops the job may not wait for the rest, which is published together.
+    if (stop_requested() && !std::exchange(stop_seen_, true)) writer_.publish();
+  } catch (const DataError& error) {  // features that the storage type cannot hold
+    unstorable.reason = error.what();
+    record(std::move(unstorable), false);
+  }
+}
+
+void FeatureSink::record(cache::Failure&& failure, bool is_known) {
+  const bool of_frames = failure.frames > 0;
+  if (!of_frames) failure.reason = without_exam(failure.reason, failure.exam);
+  if (strict_)
+    throw DataError(concat("exam '", failure.exam, "': ", failure.reason, " (--strict)"));
+  log_warning(concat(
+      "exam '", failure.exam, "'",
+      of_frames ? concat(", ", plural(failure.frames, "frame"), " that cannot be read and keep",
+                         failure.frames == 1 ? "s its slot" : " their slots")
+                : " failed",
+      ": ", failure.reason));
+  if (!is_known) writer_.add_failure(failure);
+  (of_frames ? result_.lost : result_.failures).push_back(std::move(failure));
 }
 
 DeviceResult compute(const ComputeDevice& device, const ExtractOptions& options,

@@ -17,15 +17,16 @@ struct PipelineResult {
   std::size_t exams = 0, frames = 0;     // written
   std::size_t views = 1;                 // of each of these frames
   std::vector<cache::Failure> failures;  // of exams
-  std::vector<LostFrames> lost;          // masked in exams that are written, or were so before
-  std::size_t partly_finite = 0;         // frames of which some values are NaN or infinite
-  std::size_t unchanged = 0;             // exams whose lost frames were tried again in vain
-  bool stopped = false;                  // by a signal, before all was done
-  double seconds = 0, compute_s = 0;     // in all, and of these in forward passes, as the mean of
-                                         // the devices
-  std::size_t repeated = 0;              // frames that were found by their content, not computed
-  std::string batch;                     // what was learnt of its size
-  std::uint64_t peak_device_bytes = 0;   // in tensors, of the device that took most
+  std::vector<cache::Failure>
+      lost;                       // of frames: masked in exams that are written, or were so before
+  std::size_t partly_finite = 0;  // frames of which some values are NaN or infinite
+  std::size_t unchanged = 0;      // exams whose lost frames were tried again in vain
+  bool stopped = false;           // by a signal, before all was done
+  double seconds = 0, compute_s = 0;    // in all, and of these in forward passes, as the mean of
+                                        // the devices
+  std::size_t repeated = 0;             // frames that were found by their content, not computed
+  std::string batch;                    // what was learnt of its size
+  std::uint64_t peak_device_bytes = 0;  // in tensors, of the device that took most
 };
 
 // A device and its own copy of the backbone.

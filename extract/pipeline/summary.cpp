@@ -72,20 +72,19 @@ constexpr std::size_t kShown = 20;
 
 std::size_t lost_frames(const PipelineResult& result) {
   std::size_t frames = 0;
-  for (const LostFrames& lost : result.lost) frames += lost.frames;
+  for (const cache::Failure& lost : result.lost) frames += lost.frames;
   return frames;
 }
 
 std::string lost_text(const PipelineResult& result) {
   if (result.lost.empty()) return "";
   std::set<std::string> exams;
-  for (const LostFrames& lost : result.lost) exams.insert(lost.failure.exam);
+  for (const cache::Failure& lost : result.lost) exams.insert(lost.exam);
   std::string text = concat("masked     ", plural(lost_frames(result), "frame"), " of ",
                             plural(exams.size(), "exam"), " that cannot be read\n");
   for (std::size_t i = 0; i < result.lost.size() && i < kShown; ++i)
-    text +=
-        concat("lost       exam '", result.lost[i].failure.exam, "', ",
-               plural(result.lost[i].frames, "frame"), ": ", result.lost[i].failure.reason, "\n");
+    text += concat("lost       exam '", result.lost[i].exam, "', ",
+                   plural(result.lost[i].frames, "frame"), ": ", result.lost[i].reason, "\n");
   if (result.lost.size() > kShown)
     text += concat("           and ", result.lost.size() - kShown, " more (--json lists all)\n");
   return text;
@@ -109,10 +108,10 @@ std::string cut_text(const ExtractSummary& summary) {
 
 Json lost_json(const PipelineResult& result) {
   Json lost = Json::array();
-  for (const auto& [failure, frames] : result.lost)
+  for (const cache::Failure& failure : result.lost)
     lost.push_back({{"exam", failure.exam},
                     {"source", failure.source},
-                    {"frames", frames},
+                    {"frames", failure.frames},
                     {"reason", failure.reason}});
   return lost;
 }

@@ -40,11 +40,11 @@ preprocess::PreparedFrame prepare(const preprocess::Preprocessing& steps,
 }
 
 // Frames that the cache has are not given up for fewer.
-void require_enough(const cache::ExamInfo& info, const std::vector<LostFrames>& lost,
+void require_enough(const cache::ExamInfo& info, const std::vector<cache::Failure>& lost,
                     std::size_t least, std::size_t held) {
   const auto present =
       static_cast<std::size_t>(std::count(info.present.begin(), info.present.end(), 1));
-  const std::string why = lost.empty() ? "" : concat(": ", lost.front().failure.reason);
+  const std::string why = lost.empty() ? "" : concat(": ", lost.front().reason);
   if (present == 0) throw DataError(concat("none of its frames can be read", why));
   if (present < least)
     throw DataError(concat("only ", plural(present, "frame"),
@@ -93,8 +93,8 @@ void DecodeStage::settle_failure(DecodedExam& exam) const {
   const std::vector<std::uint8_t>& present = tasks_[exam.task].present;
   exam.lost.clear();
   if (present.empty()) return;
-  const auto lost = static_cast<std::size_t>(std::count(present.begin(), present.end(), 0));
-  exam.lost.push_back({std::move(*exam.failure), lost});
+  exam.failure->frames = static_cast<std::size_t>(std::count(present.begin(), present.end(), 0));
+  exam.lost.push_back(std::move(*exam.failure));
   exam.failure.reset();
   exam.as_before = true;
 }
@@ -137,12 +137,10 @@ void DecodeStage::note_lost(const frames::ExamSlot& slot, DecodedExam& exam) con
   if (slot.fault.empty()) return;
   const ExamTask& task = tasks_[exam.task];
   const std::string& source = task.exam->items[slot.item].name;
-  if (!exam.lost.empty() && exam.lost.back().failure.source == source &&
-      exam.lost.back().failure.reason == slot.fault) {
-    ++exam.lost.back().frames;
-  } else {
-    exam.lost.push_back({{task.exam->id, task.ordinal, task.revision, source, slot.fault}, 1});
-  }
+  if (exam.lost.empty() || exam.lost.back().source != source ||
+      exam.lost.back().reason != slot.fault)
+    exam.lost.push_back({task.exam->id, task.ordinal, task.revision, source, slot.fault});
+  ++exam.lost.back().frames;
 }
 
 // Tries the frames of a cached exam again that could not be read when it was extracted. True if

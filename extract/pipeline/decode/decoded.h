@@ -41,21 +41,15 @@ struct DecodedFrame {
   FrameDigest digest;
 };
 
-// Frames of an exam that cannot be read and are masked, for one reason.
-struct LostFrames {
-  cache::Failure failure;
-  std::size_t frames = 0;
-};
-
 // Follows an exam's last frame: what is known of the exam, or why it could not be read.
 struct DecodedExam {
   std::size_t task = 0;
   cache::ExamInfo info;
   std::vector<std::string> thumbnails;  // as ExamFeatures::thumbnails
   std::optional<cache::Failure> failure;
-  std::vector<LostFrames> lost = {};
-  std::size_t partly_finite = 0;  // of its frames; in these some values are NaN or infinite
-  bool as_before = false;         // unchanged: the same frames are still unreadable
+  std::vector<cache::Failure> lost = {};  // of frames
+  std::size_t partly_finite = 0;          // of its frames; in these some values are NaN or infinite
+  bool as_before = false;                 // unchanged: the same frames are still unreadable
 };
 
 using Decoded = std::variant<DecodedFrame, DecodedExam>;

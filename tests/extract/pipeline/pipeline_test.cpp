@@ -210,8 +210,8 @@ TEST_F(Pipeline, AnUnreadableFrameKeepsItsSlotAndIsTriedAgain) {
     EXPECT_EQ(result.unchanged, run == 0 ? 0u : 1u);
     EXPECT_TRUE(result.failures.empty());
     ASSERT_EQ(result.lost.size(), 1u);
-    EXPECT_EQ(result.lost[0].failure.source, "exam2/1.png");
-    EXPECT_THAT(result.lost[0].failure.reason, ::testing::HasSubstr("is empty"));
+    EXPECT_EQ(result.lost[0].source, "exam2/1.png");
+    EXPECT_THAT(result.lost[0].reason, ::testing::HasSubstr("is empty"));
     const cache::CacheReader reader(scratch / "out.cache");
     const std::size_t exam = reader.find("exam2");
     EXPECT_EQ(reader.exams()[exam].present, (std::vector<std::uint8_t>{1, 0, 1}));
