@@ -190,25 +190,17 @@ bool RunFolder::start(const Json& config) {
 }
 
 void RunFolder::publish() {
-  const auto refuse = [this] {
-    throw SystemError(concat("'", out_.string(), "' appeared while this run trained, and is not ",
-                             "replaced; move it away and run the same command with --resume: all ",
-                             "that was trained is in '", working_.string(), "'"));
-  };
-  const auto require_run = [&](const fs::path& replaced) {
-    if (!is_run(replaced)) refuse();
-    require_own_run(replaced, "");
-  };
   const bool replaces = existing_.overwrite || existing_.resume;
-  if (replaces) {
-    remove_leftovers();  // of the old one
-    coldframe::publish(working_, out_, Existing::kReplace, require_run);
-  } else {
-    sync_tree(working_);
-    if (!rename_if_new(working_, out_)) refuse();
-  }
+  if (replaces) remove_leftovers();  // of the old one
+  coldframe::publish(working_, out_, Existing::kReplace, [&](const fs::path& there) {
+    if (!replaces || !is_run(there))
+      throw SystemError(concat("'", out_.string(), "' appeared while this run trained, and is not ",
+                               "replaced; move it away and run the same command with --resume: ",
+                               "all that was trained is in '", working_.string(), "'"));
+    require_own_run(there, "");
+  });
   remove_leftovers();
-  if (replaces) remove_replaced();
+  remove_replaced();
 }
 
 // Under its lock: another process may begin a run there.
