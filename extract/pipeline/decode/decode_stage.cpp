@@ -119,16 +119,10 @@ bool DecodeStage::decode_exam(std::size_t task) {
 
 // Returns what is known of the exam before any of its frames is decoded.
 cache::ExamInfo DecodeStage::describe(std::size_t task) const {
-  const frames::ExamSpec& exam = *tasks_[task].exam;
   cache::ExamInfo info;
-  info.id = exam.id;
-  info.patient = exam.patient;
-  info.ordinal = tasks_[task].ordinal;
+  take_stated(tasks_[task], info);
   info.revision = tasks_[task].revision;
-  info.start_time = exam.start_time;
-  info.elapsed_start = exam.elapsed_start;
-  info.columns = columns_of(exam);
-  info.source_stamp = exam_stamp(exam);
+  info.source_stamp = exam_stamp(*tasks_[task].exam);
   return info;
 }
 

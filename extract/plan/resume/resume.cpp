@@ -107,12 +107,7 @@ std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamTas
   const auto& [freshness, stamp, fault] = sources;
   if (freshness == Freshness::kStale || freshness == Freshness::kChanged) return std::nullopt;
   ExamInfo now = cached;
-  now.id = exam.id;
-  now.patient = exam.patient;
-  now.ordinal = task.ordinal;
-  now.start_time = exam.start_time;
-  now.elapsed_start = exam.elapsed_start;
-  now.columns = columns_of(exam);
+  take_stated(task, now);
   now.frame_columns.clear();
   keep_crops(cached, now);
   if (freshness == Freshness::kUnreadable) {
@@ -175,10 +170,15 @@ void require_one_exam_per_id(const std::vector<std::string>& clashes) {
 
 }  // namespace
 
-std::vector<cache::ExamColumn> columns_of(const ExamSpec& exam) {
-  std::vector<cache::ExamColumn> columns;
-  for (const auto& [name, value] : exam.columns) columns.push_back({name, value});
-  return columns;
+void take_stated(const ExamTask& task, ExamInfo& info) {
+  const ExamSpec& exam = *task.exam;
+  info.id = exam.id;
+  info.patient = exam.patient;
+  info.ordinal = task.ordinal;
+  info.start_time = exam.start_time;
+  info.elapsed_start = exam.elapsed_start;
+  info.columns.clear();
+  for (const auto& [name, value] : exam.columns) info.columns.push_back({name, value});
 }
 
 std::vector<cache::FrameColumn> frame_columns_of(const frames::ExamList& input,

@@ -49,6 +49,7 @@ Plan plan_extraction(const frames::ExamList& input, const PlanOptions& options,
 std::vector<cache::FrameColumn> frame_columns_of(const frames::ExamList& input,
                                                  const frames::ExamSpec& exam,
                                                  const std::vector<std::size_t>& item_of_slot);
-std::vector<cache::ExamColumn> columns_of(const frames::ExamSpec& exam);
+// What the input states of the exam as a whole becomes known of it.
+void take_stated(const ExamTask& task, cache::ExamInfo& info);
 
 }  // namespace coldframe::extract
