@@ -134,13 +134,14 @@ void say_holder(int descriptor) {
   }
 }
 
-}  // namespace
-
+// 0, or errno, which is EWOULDBLOCK where another process has it.
 int lock_open(int descriptor, int operation) {
   while (::flock(descriptor, operation) != 0)
     if (errno != EINTR) return errno;
   return 0;
 }
+
+}  // namespace
 
 bool is_lock_file(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -193,6 +194,17 @@ FileLock::~FileLock() {
     ::rmdir(path_.parent_path().c_str());  // refused by the system while anything is in it
   }
   ::close(descriptor_);
+}
+
+FolderLock::FolderLock(const std::filesystem::path& folder, bool waits)
+    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {
+  if (descriptor_ < 0 || lock_open(descriptor_, LOCK_EX | (waits ? 0 : LOCK_NB)) == 0) return;
+  ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 }  // namespace coldframe

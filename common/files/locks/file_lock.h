@@ -34,11 +34,24 @@ class FileLock {
   int descriptor_ = -1;
 };
 
+// The lock of a folder itself, which puts no file into it. It holds nothing where there is no such
+// folder, where it cannot be locked, and, unless it `waits`, where another process has it.
+class FolderLock {
+ public:
+  FolderLock(const std::filesystem::path& folder, bool waits);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+  explicit operator bool() const { return descriptor_ >= 0; }
+  int descriptor() const { return descriptor_; }  // of the folder
+
+ private:
+  int descriptor_;
+};
+
 // True for a file that FileLock has made.
 bool is_lock_file(const std::filesystem::path& path);
-
-// flock() on what is open: 0, or errno, which is EWOULDBLOCK where another process has it.
-int lock_open(int descriptor, int operation);
 
 // Who holds the lock alone: "process 7 on host, for 42s". "" when nobody does, and when it is gone.
 std::string holder_at_work(const std::filesystem::path& path);

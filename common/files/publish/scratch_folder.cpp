@@ -1,9 +1,7 @@
 #include "common/files/publish/scratch_folder.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +13,6 @@
 #include <string>
 
 #include "common/cli/error.h"
-#include "common/files/locks/file_lock.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -49,26 +46,16 @@ bool may_be_abandoned(const std::string& name, const std::string& prefix) {
   return process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH);
 }
 
-// The folder, locked, or -1: another process has it and `how` says not to wait, or it cannot be
-// locked. Either way nobody here may remove it.
-int lock_folder(const fs::path& path, int how = LOCK_EX) {
-  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (folder < 0 || lock_open(folder, how) == 0) return folder;
-  ::close(folder);
-  return -1;
-}
-
 void remove_abandoned_folders(const fs::path& parent, const std::string& prefix) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(parent, error)) {
     if (!may_be_abandoned(entry.path().filename().string(), prefix)) continue;
-    const int folder = lock_folder(entry.path(), LOCK_EX | LOCK_NB);
-    if (folder < 0) continue;
+    const FolderLock lock(entry.path(), /*waits=*/false);
+    if (!lock) continue;
     struct stat status {};
-    const bool ours = ::fstat(folder, &status) == 0 && status.st_uid == ::geteuid();
+    const bool ours = ::fstat(lock.descriptor(), &status) == 0 && status.st_uid == ::geteuid();
     if (ours && std::time(nullptr) - status.st_mtime > kAgeOfAbandoned)
       fs::remove_all(entry.path(), error);
-    ::close(folder);
   }
 }
 
@@ -84,13 +71,12 @@ ScratchFolder::ScratchFolder(fs::path parent) {
     throw SystemError(concat("cannot make a folder in '", parent.string(), "': ",
                              std::strerror(errno), "; check that it exists and may be written to"));
   path_ = name;
-  lock_ = lock_folder(path_);  // another process may just be looking whose it is
+  lock_.emplace(path_, /*waits=*/true);  // another process may just be looking whose it is
 }
 
 ScratchFolder::~ScratchFolder() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
-  if (lock_ >= 0) ::close(lock_);
 }
 
 }  // namespace coldframe

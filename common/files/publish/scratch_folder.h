@@ -2,6 +2,9 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+
+#include "common/files/locks/file_lock.h"
 
 namespace coldframe {
 
@@ -19,7 +22,7 @@ class ScratchFolder {
 
  private:
   std::filesystem::path path_;
-  int lock_ = -1;
+  std::optional<FolderLock> lock_;
 };
 
 }  // namespace coldframe
