@@ -3,7 +3,7 @@
 
     bundle_probability.py model.bundle features.npy       # [T, D]: the frames that are present, in order
 
-It knows what `coldframe train --inputs level` makes of frames at even times: a GRU with attention over its
+It knows what `coldframe train --model gru` makes of frames at even times: a GRU with attention over its
 outputs. `coldframe.Bundle("model.bundle").models()` of the Python package has all models, in PyTorch.
 """
 import json

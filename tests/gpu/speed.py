@@ -21,7 +21,7 @@ def goal(context, value, least, most=float("inf")):
 
 
 def words_of(cache, *words):
-    return ["train", "--cache", cache, "--target", "label", "--inputs", "level", "--model", "gru", "--hidden", HIDDEN,
+    return ["train", "--cache", cache, "--target", "label", "--model", "gru", "--hidden", HIDDEN,
             "--train-frames", DRAWN, "--exam-is-patient", "--patience", 0, "--bootstrap", 20, *words]
 
 
@@ -105,7 +105,7 @@ def tuning(context):
     precision, figures = "fp32" if context.small else "bf16", {}
     for name, cut in [("last block", 11), ("last two", 10), ("all twelve", 0)][::2 if context.small else 1]:
         cache = cut_cache(context, cut, vit, frames, 10 if context.small else 40)
-        words = ["train", "--cache", cache, "--target", "label", "--inputs", "level", "--hidden", HIDDEN, "--folds", 2, "--batch",
+        words = ["train", "--cache", cache, "--target", "label", "--hidden", HIDDEN, "--folds", 2, "--batch",
                  exams, "--exam-is-patient", "--jobs", 1, *TUNE, *([] if context.small else ["--amp", precision])]
         ours = benchmark(context, words, context.device)
         # Of full and rest steps together.

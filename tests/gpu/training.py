@@ -15,7 +15,7 @@ LEARNT = 20 * BESIDE_CPU  # by which steps lower the training loss at least, so 
 
 def train_words(context, out, epochs=3, device=None, cache=None, batch=16, lr=0.005, folds=2):
     return ["train", "--cache", cache or training_cache(context), "--target", "label", "--out", context.work / out,
-            "--folds", folds, "--inputs", "level", "--epochs", epochs, "--batch", batch, "--lr", lr, "--patience", 0, "--bootstrap", 20,
+            "--folds", folds, "--epochs", epochs, "--batch", batch, "--lr", lr, "--patience", 0, "--bootstrap", 20,
             "--exam-is-patient", "--device", device or context.device]
 
 

@@ -68,14 +68,14 @@ def test_a_run_is_tables(study):
     assert set(run.predictions["exam"]) == set(cache.exams["id"]) and len(run.predictions) == 20
     np.testing.assert_allclose(run.predictions["p_0"] + run.predictions["p_1"], 1, atol=1e-9)
     assert set(run.folds["part"]) == {"train", "validation", "test"} and set(run.folds["fold"]) == {0, 1}
-    assert set(run.epochs["model"]) >= {"gru"} and run.epochs["epoch"].max() == 1
+    assert set(run.epochs["model"]) >= {"auto"} and run.epochs["epoch"].max() == 1
     assert list(run.control("mean").columns) == list(run.predictions.columns)
     assert run.config["target"] == "label" and run.report.is_file()
     metrics = run.metrics.set_index(["model", "metric"])
     told = run.summary["models"][0]["metrics"]["auroc"]
-    assert metrics.loc[("gru", "auroc"), "value"] == told[told["primary"]]["value"]
-    assert metrics.loc[("gru", "brier"), "pooled"] == run.summary["models"][0]["metrics"]["brier"]["pooled"]["value"]
-    assert set(run.metrics["model"]) == {"gru", "mean", "shuffled"} and set(run.metrics["target"]) == {"label"}
+    assert metrics.loc[("auto", "auroc"), "value"] == told[told["primary"]]["value"]
+    assert metrics.loc[("auto", "brier"), "pooled"] == run.summary["models"][0]["metrics"]["brier"]["pooled"]["value"]
+    assert set(run.metrics["model"]) == {"auto", "mean", "shuffled"} and set(run.metrics["target"]) == {"label"}
 
 
 def test_the_page_s_batches_go_through_a_model(study):

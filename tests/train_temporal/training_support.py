@@ -123,9 +123,9 @@ def held_at(name, hold, trace):
                              COLDFRAME_TEST_FAULTS_HOLD=str(hold), COLDFRAME_TEST_FAULTS_TRACE=str(trace))
 
 
-def quick(*words, inputs="level"):
-    """`words` with small and short settings added: most tests are about files and errors. Models stay what they are,
-    unless `inputs` is None: as a user has it who does not ask."""
-    small = {"--epochs": 12, "--hidden": 16, "--lr": 0.005, "--bootstrap": 50} | ({"--inputs": inputs} if inputs else {})
+def quick(*words, model="gru"):
+    """`words` with small and short settings added: most tests are about files and errors. Fits are of one kind, unless
+    `model` is None: as a user has it who does not ask."""
+    small = {"--epochs": 12, "--hidden": 16, "--lr": 0.005, "--bootstrap": 50} | ({"--model": model} if model else {})
     added = [part for pair in small.items() if pair[0] not in words for part in pair]
     return [*words, *added]

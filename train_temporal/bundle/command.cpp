@@ -10,6 +10,7 @@
 #include "common/text/text.h"
 #include "train_temporal/bundle/bundle.h"
 #include "train_temporal/bundle/make.h"
+#include "train_temporal/report/report.h"
 
 namespace coldframe::bundle {
 namespace {
@@ -31,10 +32,12 @@ std::string facts_text(const Bundle& bundle) {
     return json.at(key).is_string() ? json[key].get<std::string>() : json[key].dump();
   };
   const Json& training = facts.at("training");
+  const std::string taken = temporal::fits_text(training);
   std::string text =
       concat("bundle     ", word(facts, "name"), ", licence ", word(facts, "license"), ", digest ",
              bundle.digest().substr(0, 12), "…\nmodels     ", word(facts, "models"), " × ",
-             word(training, "model"), ", trained by Coldframe ", word(training, "coldframe"), "\n");
+             word(training, "model"), taken.empty() ? "" : concat(" (", taken, ")"),
+             ", trained by Coldframe ", word(training, "coldframe"), "\n");
   for (const Json& target : facts.at("targets"))
     text += concat("target     ", word(target, "name"), ", ", word(target, "task"),
                    target.at("classes").empty() ? "" : ": ",

@@ -22,9 +22,9 @@
 #include "train_temporal/bundle/monai_metadata.h"
 #include "train_temporal/bundle/packed_backbone.h"
 #include "train_temporal/bundle/raw_exams.h"
+#include "train_temporal/report/report.h"
 #include "train_temporal/run/apply/ensemble.h"
 #include "train_temporal/run/options/options.h"
-#include "train_temporal/run/results/results.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/run/tuned_backbone.h"
 
@@ -100,6 +100,8 @@ Json facts_of(const MakeOptions& options, const std::string& license, Ensemble& 
   const Json config = read_json_file(options.run / "config.json");
   const auto of_run = [&](const char* key) { return config.value(key, Json(nullptr)); };
   const temporal::ModelConfig& model = ensemble.card().config;
+  const Json summary = read_json_file(options.run / "summary.json");
+  const Json& main = temporal::main_model_of(summary);
   Json facts = {{"format", kFormat},
                 {"name", options.name.empty() ? options.out.stem().string() : options.name},
                 {"license", license},
@@ -112,7 +114,7 @@ Json facts_of(const MakeOptions& options, const std::string& license, Ensemble& 
                 {"training",
                  {{"coldframe", of_run("coldframe")},
                   {"torch", of_run("torch")},
-                  {"model", temporal::main_model_of(read_json_file(options.run / "summary.json"))},
+                  {"model", main.at("name")},
                   {"folds", of_run("folds")},
                   {"seeds", of_run("seeds")},
                   {"data_digest", of_run("data_digest")},
@@ -121,6 +123,7 @@ Json facts_of(const MakeOptions& options, const std::string& license, Ensemble& 
                 {"backbone", backbone.facts},
                 {"recipe", cache::to_json(ensemble.card().recipe)},
                 {"feature_digest", ensemble.card().recipe.feature_digest()}};
+  if (main.contains("taken")) facts["training"]["taken"] = main["taken"];
   if (const auto& covariates = ensemble.card().covariates; !covariates.empty())
     facts.update({{"covariates", covariates.names()}, {"covariate_inputs", covariates.places()}});
   const temporal::Arrangement& arrangement = ensemble.card().arrangement;

@@ -8,6 +8,7 @@
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "train_temporal/report/report.h"
 
 namespace coldframe::bundle {
 namespace {
@@ -148,11 +149,13 @@ std::string data_text(const Json& facts, const Json& metrics) {
 
 std::string results_text(const Json& facts, const Json& metrics) {
   const Json& training = facts.at("training");
+  const std::string taken = temporal::fits_text(training);
   std::string text = concat(
       "On held-out patients (", plural(training.at("folds").get<std::size_t>(), "fold"), ", ",
       plural(training.at("seeds").get<std::size_t>(), "seed"), "), with ",
       level(targets_of(metrics).front()), " intervals by patient. Predictions are the mean of ",
       plural(facts.at("models").get<std::size_t>(), "model"),
+      taken.empty() ? "" : concat(" (", taken, ")"),
       ", each fitted without the patients of its own test part.\n");
   for (const Json& target : targets_of(metrics)) {
     text += concat("\n| ", plain(target.at("target")), " | value |\n| --- | --- |\n");

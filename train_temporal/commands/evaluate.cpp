@@ -17,6 +17,7 @@
 #include "train_temporal/commands/predictor.h"
 #include "train_temporal/commands/run_files.h"
 #include "train_temporal/models/registry.h"
+#include "train_temporal/models/summary/summaries.h"
 #include "train_temporal/report/report_files.h"
 #include "train_temporal/run/apply/exam_covariates.h"
 #include "train_temporal/run/apply/known_exams.h"
@@ -43,25 +44,57 @@ std::string frame_of(Ensemble& ensemble) {
   return orders.size() > 1 ? kBestFrame : word_for(single_frames(), *orders.begin());
 }
 
+// Of each fit the summaries of the frames that it takes for a target, or kNoFamily.
+std::vector<std::string> families_of(Ensemble& ensemble, std::size_t target) {
+  const auto output = static_cast<std::int64_t>(first_output(ensemble.targets(), target));
+  std::vector<std::string> families;
+  for (const TrainedModel& fit : ensemble.models()) {
+    const auto buffers = fit.model->named_buffers();
+    const torch::Tensor* family = buffers.find("family");  // [C]
+    families.push_back(family == nullptr
+                           ? kNoFamily
+                           : family_name(static_cast<Family>((*family)[output].item<float>())));
+  }
+  return families;
+}
+
+// "gru", or the kinds that a search took, "gru/lstm": what fits take that are no summaries.
+std::string sequence_model_of(Ensemble& ensemble) {
+  std::set<std::string> kinds;
+  for (const TrainedModel& fit : ensemble.models())
+    if (fit.card.config.architecture->by_steps) kinds.insert(model_name(fit.card.config));
+  return kinds.empty() ? kGru.name : join({kinds.begin(), kinds.end()}, "/");
+}
+
 // A model as it does on the cohort: the average of its fits decides on each exam.
 ModelPredictions apply(Ensemble& ensemble, const std::string& name, const Dataset& dataset,
                        const Cohort& cohort, const ResolvedQuestions& asked) {
-  ModelPredictions model{name, frame_of(ensemble), table_of(cohort), {}, {}, {}};
+  ModelPredictions model{name,
+                         frame_of(ensemble),
+                         name == kAutoModel ? sequence_model_of(ensemble) : "",
+                         table_of(cohort),
+                         {},
+                         {},
+                         {}};
   const std::vector<std::size_t> exams = cohort.labeled();
   add_rows(model.held_out, cohort.exams(), exams, &cohort.targets);
   auto scores = ensemble.scores(dataset, exams);
-  for (std::size_t t = 0; t < scores.size(); ++t)
+  auto& readouts = model.readouts.emplace_back();
+  for (std::size_t t = 0; t < scores.size(); ++t) {
+    readouts.push_back({{}, families_of(ensemble, t)});
     add_scores(model.held_out, t, mean_scores(scores[t]),
                asked.questions.threshold.value_or(ensemble.threshold(t)));
+  }
   if (ensemble.size() > 1) model.fits = std::move(scores);
   return model;
 }
 
-// As the training named the main model, in whose place all fits may have taken a summary, or which
-// was searched.
+// As the training named the main model: all fits of `auto` may be summaries, and those of a search
+// of several kinds.
 std::string own_name(const fs::path& run, const Ensemble& main) {
   const std::string usual = model_name(main.card().config);
-  if (fs::exists(run / "summary.json")) return main_model_of(read_json_file(run / "summary.json"));
+  if (fs::exists(run / "summary.json"))
+    return main_model_of(read_json_file(run / "summary.json")).at("name");
   const Json facts = fs::exists(run / bundle::kFactsFile) ? read_json_file(run / bundle::kFactsFile)
                                                           : Json::object();
   return facts.value("/training/model"_json_pointer, usual);

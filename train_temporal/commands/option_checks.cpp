@@ -64,7 +64,7 @@ void check_streams(const TrainOptions& options) {
 }
 
 void check_inputs(const TrainOptions& options) {
-  if (options.inputs == kAutoInputs || options.inputs == word_for(kInputs, Inputs::kLevel)) return;
+  if (options.inputs == word_for(kInputs, Inputs::kLevel)) return;
   const bool streams = !options.data.arrangement.stream_column.empty();
   if (streams || options.tune.asked())
     throw ConfigError(concat(
@@ -166,6 +166,17 @@ void check_model_options(const TrainOptions& options) {
   check_inputs(options);
   check_width(options);
   check_time_encoding(options);
+}
+
+void resolve_auto(TrainOptions& options, const Targets& targets) {
+  const bool has_choice = !options.tune.asked() && !targets.per_frame();
+  if (has_choice || !options.trains(kAutoModel)) return;
+  log_info(concat("--model auto is gru in every fit: a summary has ",
+                  options.tune.asked() ? "no steps that could train the ViT"
+                                       : "one output per exam, and the target a value per frame"));
+  if (options.model == kAutoModel) options.model = kGru.name;
+  const bool compared = std::erase(options.compare, kAutoModel) > 0;
+  if (compared && !options.trains(kGru.name)) options.compare.emplace_back(kGru.name);
 }
 
 void leave_out_controls(TrainOptions& options, const Targets& targets) {

@@ -9,6 +9,9 @@ namespace coldframe::temporal {
 // ConfigError for options that none of the models to be trained can follow.
 void check_model_options(const TrainOptions& options);
 
+// Where no fit can be a summary, `auto` becomes `gru`, and the log says why.
+void resolve_auto(TrainOptions& options, const Targets& targets);
+
 // For a bare `--compare`: removes the models that cannot learn these targets, and says so.
 void leave_out_controls(TrainOptions& options, const Targets& targets);
 // For a bare `--compare`: adds the main model on each stream by itself. ConfigError where a named

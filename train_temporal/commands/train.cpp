@@ -114,6 +114,7 @@ TrainingRun::TrainingRun(const TrainOptions& options, const RunFolder* folder)
       asked_(ask(cohort_, questions_of(options, cohort_))),
       splits_(divide(cohort_, options, split_text_)) {
   complete_cohort();
+  resolve_auto(options_, cohort_.targets);
   leave_out_controls(options_, cohort_.targets);
   add_streams_alone(options_, cohort_.cache.streams());
   check_task_options(options_, cohort_.targets);
@@ -248,8 +249,13 @@ void TrainingRun::search(const RunFolder& folder) {
 void TrainingRun::add_search(TargetReport& report) const {
   ModelResult& main = report.models.front();
   if (found_.chosen.empty()) return;
-  main.name = searched_name(found_, experiment());
-  main.about = about_model(main.name, report.per_frame, !report.covariates.empty());
+  const std::string kinds = searched_kinds(found_, experiment());
+  for (ModelResult& model : report.models)
+    if (!model.sequence_model.empty()) model.sequence_model = kinds;
+  if (main.name != kAutoModel) {
+    main.name = kinds;
+    main.about = about_model(kinds, report.per_frame, !report.covariates.empty());
+  }
   for (std::size_t f = 0; f < found_.chosen.size(); ++f)
     report.choices[f].setting = settings_[found_.chosen[f]].values;
 }
@@ -362,7 +368,8 @@ int TrainingRun::benchmark() const {
 }
 
 void TrainingRun::warn_of_fits(const std::vector<FinishedFit>& fits) {
-  const std::string name = searched_name(found_, experiment());
+  const std::string name =
+      options_.model == kAutoModel ? kAutoModel : searched_kinds(found_, experiment());
   for (const std::string& warning : fit_warnings(fits, options_, name)) {
     cohort_.warnings.push_back(warning);
     log_warning(warning);

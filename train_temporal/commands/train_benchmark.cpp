@@ -12,6 +12,7 @@
 #include "common/text/text.h"
 #include "common/torch/device.h"
 #include "common/torch/device_memory.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/training/memory_plan.h"
 #include "train_temporal/training/tuned/tune_memory.h"
@@ -72,7 +73,7 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
 
   TrainBenchmark result;
   result.device = device_name(experiment.device());
-  result.model = options.model;
+  result.model = model_name(task.config);
   result.exams = split.train.size();
   result.batch = options.fit.batch;
   result.frames_per_exam = mean_frames(experiment.dataset(), split.train);

@@ -10,6 +10,13 @@
 namespace coldframe::temporal {
 namespace {
 
+constexpr NamedModel kChoiceNames[] = {
+    {.name = kAutoModel,
+     .architecture = &kGru,
+     .about = "frames in order, or a summary of them, as each fit's validation part chose",
+     .chooses = true},
+};
+
 constexpr NamedModel kTwinNames[] = {
     {.name = "shuffled",
      .architecture = &kGru,
@@ -59,8 +66,9 @@ std::span<const NamedModel> named_models() {
   static const std::vector<NamedModel> all = [] {
     std::vector<NamedModel> rows;
     for (const std::span<const NamedModel> part :
-         {recurrent_models(), transformer_models(), convolutional_models(), pooled_models(),
-          summary_models(), std::span<const NamedModel>(kTwinNames), models_without_frames()})
+         {std::span<const NamedModel>(kChoiceNames), recurrent_models(), transformer_models(),
+          convolutional_models(), pooled_models(), summary_models(),
+          std::span<const NamedModel>(kTwinNames), models_without_frames()})
       rows.insert(rows.end(), part.begin(), part.end());
     return rows;
   }();
@@ -109,7 +117,7 @@ void set_model(ModelConfig& config, const std::string& name) {
 std::string model_name(const ModelConfig& config) {
   if (config.only_stream >= 0)
     return kOnlyPrefix + config.streams[static_cast<std::size_t>(config.only_stream)];
-  // The last row that describes it: a GRU that reads both ways is `bigru`.
+  // The last row that describes it: a GRU is `gru`, and one that reads both ways `bigru`.
   for (const NamedModel& model : named_models() | std::views::reverse)
     if (describes(model, config)) return model.name;
   throw DataError("model configuration: no model has this architecture and order of frames");

@@ -1,6 +1,6 @@
-// The names of models, as command lines, files and reports have them: gru, bigru, lstm, … A name
-// stands for an architecture, its direction and the order of frames. A model is a file with its
-// Architecture and its names; named_models() lists the files.
+// The names of models, as command lines, files and reports have them: auto, gru, bigru, lstm, … A
+// name stands for an architecture, its direction and the order of frames. A model is a file with
+// its Architecture and its names; named_models() lists the files.
 #pragma once
 
 #include <span>
@@ -20,6 +20,7 @@ struct NamedModel {
   bool bidirectional = false, blank = false;
   bool twin = false;                   // the main model, but for its order or its features
   bool compared = false;               // by --compare alone
+  bool chooses = false;                // in each fit: the architecture, or a summary of the frames
   bool learns_frames = true;           // can learn a target per frame
   const char* about_frames = nullptr;  // then, where that differs
   bool names_covariates = false;       // the report says that it has them as well
@@ -28,7 +29,7 @@ struct NamedModel {
   bool learns_order() const { return architecture->ordered && !twin; }
 };
 
-// The names of one file each; registry.cpp has those of twins, which stand for other models.
+// The names of one file each; registry.cpp has those that stand for other models: auto and twins.
 std::span<const NamedModel> recurrent_models();
 std::span<const NamedModel> transformer_models();
 std::span<const NamedModel> convolutional_models();
@@ -50,8 +51,8 @@ std::vector<std::string> model_names(Wanted wanted) {
 }
 std::vector<std::string> model_names();  // of all
 
-inline constexpr const char *kSingle = "single", *kCovariatesAlone = "covariates",
-                            *kSummaryModel = "summary";
+inline constexpr const char *kAutoModel = "auto", *kSingle = "single",
+                            *kCovariatesAlone = "covariates", *kSummaryModel = "summary";
 // The main model on one stream alone: "only-FA".
 inline constexpr const char* kOnlyPrefix = "only-";
 bool is_twin(const std::string& name);

@@ -72,7 +72,7 @@ po::options_description described(Options& options) {
   add("lora", po::value(&options.lora)->default_value(options.lora),
       "with a rank: LoRA in these blocks");
   add("temporal", po::value(&query.temporal)->default_value(query.temporal),
-      "the temporal model (train's --model): gru, lstm, transformer, tcn, …");
+      "the temporal model (train's --model; auto: its GRU): gru, lstm, transformer, tcn, …");
   add("hidden", po::value(&query.hidden)->default_value(query.hidden), "of the temporal model");
   add("layers", po::value(&options.layers)->default_value(options.layers),
       "of the temporal model; 0: as many as train's --layers 0");

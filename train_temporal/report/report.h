@@ -45,8 +45,11 @@ struct ModelResult {
   std::string about = {};     // ": frames in order", behind its name
   bool learns_order = false;  // of frames
   std::string frame = {};     // of `single` on one frame: first, middle, last or best
-  // [fold][fit] the summaries that `summary` chose, or kNoFamily where the model stayed itself;
-  // empty where it always did.
+  // Of `auto` and its twins: what they take where they take no summary, "gru"; with --search the
+  // kinds that the folds took, "gru/lstm".
+  std::string sequence_model = {};
+  // [fold][fit] the family of summaries that `summary` or `auto` took, or kNoFamily where `auto`
+  // took the sequence model; empty for others.
   std::vector<std::vector<std::string>> families = {};
   std::vector<FoldScores> folds = {};
   // [fit] the same exams by each of several fits alone, of which `folds` are the average.
@@ -190,6 +193,10 @@ struct TargetReport : RunFacts {
 };
 
 Json metrics_json(const TargetReport& report);
+// The main model in summary.json, with its name and figures; Json::exception where that is none.
+const Json& main_model_of(const Json& summary);
+// What the fits of such a model took, where they had a choice: "gru 6, summary 9"; else "".
+std::string fits_text(const Json& model);
 std::string summary_text(const TargetReport& report);  // ends with a line end
 
 // Says in plain words whether the result is better than chance, and whether frame order and pixels

@@ -83,6 +83,9 @@ Json to_json(const ModelResult& model) {
   Json json = {{"name", model.name}, {"metrics", Json::object()}};
   if (!model.frame.empty()) json["frame"] = model.frame;
   if (!model.families.empty()) json["families"] = model.families;
+  if (const Taken taken = taken_by(model); taken.all > 0)
+    json["taken"] = {{model.sequence_model, taken.all - taken.summaries},
+                     {"summary", taken.summaries}};
   for (const MetricSummary& summary : model.summary)
     json["metrics"][std::string(summary.metric->key)] = to_json(summary);
   if (model.difference.empty()) return json;
@@ -147,6 +150,18 @@ Json metrics_json(const TargetReport& report) {
   for (const ModelResult& model : report.models) json["models"].push_back(to_json(model));
   for (const FoldChoice& choice : report.choices) json["folds"].push_back(to_json(choice));
   return json;
+}
+
+const Json& main_model_of(const Json& summary) {
+  const Json& first = summary.contains("targets") ? summary.at("targets").at(0) : summary;
+  return first.at("models").at(0);
+}
+
+std::string fits_text(const Json& model) {
+  const Json taken = model.value("taken", Json::object());
+  std::vector<std::string> words;
+  for (const auto& [name, fits] : taken.items()) words.push_back(concat(name, " ", fits.dump()));
+  return join(words, ", ");
 }
 
 std::string summary_text(const TargetReport& report) {

@@ -25,13 +25,10 @@ std::size_t thread_count(const TrainOptions& options) {
   return std::max<std::size_t>(usable_processors() / here, 1);
 }
 
-bool can_summarise(const ModelConfig& config) {
-  return config.architecture->ordered && !config.blank && !config.per_frame();
-}
-
-bool may_summarise(const Experiment& experiment, const std::string& model) {
-  return experiment.options.inputs == kAutoInputs && experiment.tuned == nullptr &&
-         can_summarise(experiment.config({model}));
+// A twin whose features are blanked has nothing to summarise.
+bool chooses_summaries(const Experiment& experiment, const std::string& model) {
+  const NamedModel* named = find_model(is_twin(model) ? experiment.options.model : model);
+  return named != nullptr && named->chooses && !experiment.config({model}).blank;
 }
 
 bool budget_holds_summary(const Experiment& experiment, const std::string& model) {
@@ -204,8 +201,8 @@ std::size_t best_of(std::span<const FinishedFit> fits) {
 }
 
 std::vector<std::string> candidates(const Experiment& experiment, const std::string& model) {
-  if (may_summarise(experiment, model) && budget_holds_summary(experiment, model))
-    return {kItself, kSummaryModel};
+  if (chooses_summaries(experiment, model) && budget_holds_summary(experiment, model))
+    return {kSequence, kSummaryModel};
   const bool chooses = thawed(model, experiment.options) == kSingle &&
                        experiment.options.single_frame == kBestFrame &&
                        !experiment.base.per_frame();
@@ -255,11 +252,8 @@ int threads_of_tuning(const Experiment& experiment, const Json& begun) {
 
 std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder& folder) {
   const std::string& main = experiment.options.model;
-  if (may_summarise(experiment, main) && !budget_holds_summary(experiment, main))
-    log_warning(
-        concat("--memory-budget does not hold a fit of `summary`, which each fold would try "
-               "beside ",
-               main, ": none takes a summary"));
+  if (chooses_summaries(experiment, main) && !budget_holds_summary(experiment, main))
+    log_warning("--memory-budget does not hold a fit of `summary`: auto takes none in any fit");
   std::vector<FinishedFit> fits = plan(experiment);
   std::vector<FinishedFit> frozen = plan_frozen(experiment, fits);
   if (!frozen.empty()) run_fits(experiment, folder, "train on cached features", frozen);

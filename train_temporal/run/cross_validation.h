@@ -61,12 +61,12 @@ inline constexpr const char* kDivergedAtOnce =
 // equals. A `summary` in a model's place has FitRecord::lead, or is no choice.
 std::size_t best_of(std::span<const FinishedFit> fits);
 
-// In a FitName where a `summary` may take the model's place.
-inline constexpr const char* kItself = "level";
+// In the FitNames of `auto`, beside kSummaryModel: the model that reads frames in order.
+inline constexpr const char* kSequence = "sequence";
 
-// The frames among which each fit of a model chooses by its validation part, or kItself and
-// kSummaryModel; of one that has no choice: "". A `summary` that --memory-budget does not hold is
-// no choice.
+// The frames among which each fit of a model chooses by its validation part; of `auto` and its
+// twins kSequence and kSummaryModel; of a model that has no choice: "". A `summary` that
+// --memory-budget does not hold is no choice.
 std::vector<std::string> candidates(const Experiment& experiment, const std::string& model);
 
 // Counts the fits, --search's included, those that run side by side, and the threads of each.

@@ -44,9 +44,8 @@ void require_same_model(const Experiment& experiment, const Cohort& cohort, cons
   }
   const ModelMetadata card = read_model(path).card;
   if (!card.config.architecture->by_steps)
-    throw ConfigError(concat("--from: '", path.string(), "' took a summary of the frames in the ",
-                             "place of its model, which nothing goes on from; train that run with ",
-                             "--inputs level"));
+    throw ConfigError(concat("--from: '", path.string(), "' is a summary of the frames, which ",
+                             "nothing goes on from; train that run with --model gru"));
   const FitTask task = experiment.task(frozen_fit(fit, experiment.options), split);
   const auto changes =
       cache::differences(to_json(card.config), to_json(task.config), {"that run has", "now"});

@@ -60,7 +60,8 @@ class Run:
         return read_csv(self.path / f"predictions-{name}.csv")
 
     def model(self, fold: int, seed: int = 0, repeat: int = 0, control: str | None = None) -> TemporalModel:
-        """One fit as a torch.nn.Module, of the main model or of a control. FileNotFoundError: the run kept none such."""
+        """One fit as a torch.nn.Module, of the main model or of a control; of `auto` a GRU or a summary, as its card says.
+        FileNotFoundError: the run kept none such."""
         for model in self.models(control):
             if (model.card["fold"], model.card["seed"], model.card["repeat"]) == (fold, seed, repeat):
                 return model

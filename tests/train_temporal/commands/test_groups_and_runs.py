@@ -96,8 +96,8 @@ def numbers_in(entry, place=""):
 
 def test_two_runs_are_compared_on_what_both_held_out(made, tmp_path):
     other = tmp_path / "other"
-    succeed("train", "--cache", made[0], "--target", "label", "--out", other, "--model", "mean",
-            *quick("--folds", 3, "--epochs", 6))
+    succeed("train", "--cache", made[0], "--target", "label", "--out", other,
+            *quick("--model", "mean", "--folds", 3, "--epochs", 6))
     done = succeed("evaluate", "--run", made[1], "--against", other, "--out", tmp_path / "out", "--bootstrap", 50)
     summary, control = summary_of(tmp_path / "out"), summary_of(made[1])["models"][1]
     assert summary["models"][1]["name"] == "run other"

@@ -12,8 +12,8 @@ from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exam
 SEARCH = ["--folds", 3, "--epochs", 6, "--search", 3]
 
 
-def train(cache, out, *more, inputs="level"):
-    return succeed("train", "--cache", cache, "--target", "label", "--out", out, *quick(*more, inputs=inputs))
+def train(cache, out, *more):
+    return succeed("train", "--cache", cache, "--target", "label", "--out", out, *quick(*more, model=None))
 
 
 def content(run):
@@ -34,7 +34,7 @@ def test_every_fold_takes_the_setting_of_the_lowest_validation_loss(made):
     for _, fold in table.groupby("fold"):
         best = fold.validation_loss.idxmin()
         assert list(fold.chosen) == [int(row == best) for row in fold.index]
-    assert "are 9 fits, of 6 epochs at most; with the run's own there are 18" in result.stderr
+    assert "are 9 fits, of 6 epochs at most; with the run's own there are 24" in result.stderr
 
 
 def test_the_given_setting_is_tried_first_and_what_was_asked_for_stays(made):
@@ -54,7 +54,7 @@ def kinds(made):
     """A search of all that there is to search, by folds of which each has a summary as a rival."""
     folder, cache, _ = made
     return folder / "kinds", cache, train(cache, folder / "kinds", "--folds", 3, "--epochs", 4, "--search", 8, "--compare",
-                                          "shuffled", inputs=None)
+                                          "shuffled")
 
 
 def test_the_kind_of_model_its_inputs_and_its_pooling_are_drawn(kinds):
@@ -82,14 +82,17 @@ def test_the_report_says_what_each_fold_took(kinds):
     for fold, setting in enumerate(taken):
         assert set(setting) > {"model", "inputs", "temporal_pool"}
         assert all(chosen.loc[fold, option] == value for option, value in setting.items())
-    names = {setting["model"] for setting in taken}
-    main = summary["models"][0]["name"]
-    assert set(main.split("/")) == names and f"{main} reaches an AUROC" in summary["verdict"][0]
+    main, names = summary["models"][0], {setting["model"] for setting in taken}
+    kinds, last = main["taken"]
+    assert main["name"] == "auto" and set(kinds.split("/")) == names and last == "summary"
+    assert sum(main["taken"].values()) == 3 and "auto took " in result.stdout
+    assert "auto reaches an AUROC" in summary["verdict"][0]
     assert "Search took" in result.stdout and "<h2>Search</h2>" in page
     for text in (result.stdout, (run / "METHODS.md").read_text()):
         assert all(f"{setting['inputs']} in " in text and f"{setting['model']} in " in text for setting in taken)
     listed = json.loads(coldframe("train", "--list", run, "--json").stdout)
-    assert listed[0]["model"] == f"{main} + 1"
+    fits = ", ".join(f"{kind} {count}" for kind, count in main["taken"].items())
+    assert listed[0]["model"] == f"auto ({fits}) + 1"
 
 
 def test_a_twin_is_of_the_kind_that_its_fold_took(kinds):
@@ -138,8 +141,10 @@ def test_a_target_of_frames_is_searched_without_pooling(tmp_path):
         entry["frame_columns"] = {"phase": [str(t // 4) for t in range(8)]}
     cache = make_cache(tmp_path, exams, features)
     succeed("train", "--cache", cache, "--target", "phase", "--out", tmp_path / "run",
-            *quick("--folds", 2, "--epochs", 1, "--search", 6, inputs=None))
+            *quick("--folds", 2, "--epochs", 1, "--search", 6, model=None))
     table = pd.read_csv(tmp_path / "run" / "search.csv", keep_default_na=False)
+    kinds = set(table[table.chosen == 1].model)
+    assert set(json.loads((tmp_path / "run" / "summary.json").read_text())["models"][0]["name"].split("/")) == kinds
     assert set(table.temporal_pool) == {"none"} and table.model.nunique() > 1 and table.inputs.nunique() > 1
 
 
@@ -179,7 +184,7 @@ def test_the_report_and_the_list_count_the_settings(made, tmp_path):
 
 def test_settings_are_short_numbers(made, tmp_path):
     succeed("train", "--cache", made[1], "--target", "label", "--out", tmp_path / "run", "--folds", 1, "--epochs", 1,
-            "--search", 12, "--hidden", 8, "--model", "gru", "--inputs", "level")
+            "--search", 12, "--hidden", 8, "--model", "gru")
     table = pd.read_csv(tmp_path / "run" / "search.csv", dtype=str)
     assert table.lr.nunique() > 2
     for value in [*table.lr, *table.weight_decay]:
@@ -223,7 +228,7 @@ def test_a_setting_that_diverges_counts_as_the_worst_of_several(made, tmp_path):
 
 
 def test_a_search_that_was_interrupted_resumes_to_the_same_bytes(made, tmp_path):
-    cache, words = made[1], ["--folds", 2, "--epochs", 300, "--patience", 0, "--search", 2]
+    cache, words = made[1], ["--folds", 2, "--epochs", 300, "--patience", 0, "--search", 2, "--model", "auto"]
     train(cache, tmp_path / "whole", *words)
     interrupt(command(cache, tmp_path / "run", *words), tmp_path / "run")
     train(cache, tmp_path / "run", *words, "--resume")

@@ -39,7 +39,7 @@ def change(tmp_path_factory):
     folder = tmp_path_factory.mktemp("change")
     cache = cohort(folder, "change")
     return folder, cache, train(cache, folder / "run", "--folds", 2, "--epochs", 6, "--compare", "summary",
-                               "--inputs", "level")
+                               "--model", "gru")
 
 
 def test_a_change_beside_a_level_of_the_patient_is_found(change):
@@ -51,7 +51,7 @@ def test_a_change_beside_a_level_of_the_patient_is_found(change):
     chosen = summary["models"][1]["families"]
     assert chosen == [["slope"], ["slope"]]
     page = (folder / "run" / "report.html").read_text()
-    assert "what to take of every feature over the frames" in page
+    assert "What each fold took of every feature over the frames, for summary:" in page
 
 
 def test_the_trend_over_visits_is_found(tmp_path):
@@ -101,7 +101,7 @@ def test_as_the_main_model_it_predicts_and_is_evaluated(change, tmp_path):
 
 def test_a_run_that_goes_on_gives_the_same_bytes(change, tmp_path):
     folder, cache, _ = change
-    train(cache, tmp_path / "run", "--folds", 2, "--epochs", 6, "--compare", "summary", "--inputs", "level", "--jobs", 1)
+    train(cache, tmp_path / "run", "--folds", 2, "--epochs", 6, "--compare", "summary", "--model", "gru", "--jobs", 1)
     for name in ("predictions-summary.csv", "controls/summary/fold-1-seed-0.safetensors"):
         assert (tmp_path / "run" / name).read_bytes() == (folder / "run" / name).read_bytes()
 

@@ -62,7 +62,7 @@ def value(model, name):
 
 def test_by_default_fits_take_the_summary_that_tells_the_time(cache, tmp_path):
     out = tmp_path / "run"
-    summary, table, _ = train(cache, out, "days:died", "--inputs", "auto", "--epochs", 2, "--folds", 2)
+    summary, table, _ = train(cache, out, "days:died", "--model", "auto", "--epochs", 2, "--folds", 2)
     main = summary["models"][0]
     assert all("none" not in fold for fold in main["families"]) and value(main, "harrell_c") > 0.8
     succeed("predict", "--run", out, "--cache", cache, "--out", tmp_path / "new.csv")

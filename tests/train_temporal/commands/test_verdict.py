@@ -32,8 +32,8 @@ def test_a_rhythm_of_times_is_not_taken_for_pixels(tmp_path):
     cache = make_cache(tmp_path, *noise_exams(0, rhythm))
     done = succeed("train", "--cache", cache, "--out", tmp_path / "run", "--target", "label", "--folds", 3, "--epochs", 40,
                    "--hidden", 32, "--lr", 0.005, "--bootstrap", 400, "--compare", "blank,clock")
-    assert "gru knows more than sequence length, timing" in done.stdout  # true: clock sees summaries only
-    assert "The features do not carry what gru found" in done.stdout, done.stdout
+    assert "auto knows more than sequence length, timing" in done.stdout  # true: clock sees summaries only
+    assert "The features do not carry what auto found" in done.stdout, done.stdout
     assert "The features carry part" not in done.stdout
 
 
@@ -97,7 +97,7 @@ def card_of(path):
 
 
 @pytest.mark.parametrize("words, says", [
-    (["--single-frame", "first"], "which is not among gru"),
+    (["--single-frame", "first"], "which is not among auto"),
     (["--single-frame", "third", "--compare", "single"], "first, middle, last, best"),
 ])
 def test_a_single_frame_that_nobody_sees_is_refused(tmp_path, words, says):

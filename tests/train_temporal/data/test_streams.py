@@ -111,7 +111,7 @@ def test_held_out_predictions_equal_pytorch_on_rows_that_were_merged_by_hand(coh
 
 def test_a_search_leaves_the_inputs_of_streams(cohort, tmp_path):
     succeed("train", "--cache", cohort[0], "--target", "label", "--out", tmp_path / "run", "--streams", "stream",
-            *quick("--folds", 2, "--epochs", 1, "--search", 5, inputs=None))
+            *quick("--folds", 2, "--epochs", 1, "--search", 5, model=None))
     table = pd.read_csv(tmp_path / "run" / "search.csv")
     assert set(table.inputs) == {"level"} and table.model.nunique() > 1
 
@@ -128,14 +128,14 @@ def test_statistics_are_of_what_is_there(cohort, tmp_path):
     assert model.feature_mean[10:].tolist() == [0, 0] and model.feature_std[10:].tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("inputs", ["level", "auto"])
-def test_a_stream_without_the_label_gives_nothing_and_the_one_with_it_all(tmp_path, inputs):
+@pytest.mark.parametrize("model", ["gru", "auto"])
+def test_a_stream_without_the_label_gives_nothing_and_the_one_with_it_all(tmp_path, model):
     exams, features = made(120, missing=False)
     cache = make_cache(tmp_path, exams, features)
-    done = train(cache, tmp_path / "run", "--epochs", 20, "--compare", "only-FA,only-ICGA", "--inputs", inputs)
+    done = train(cache, tmp_path / "run", "--epochs", 20, "--compare", "only-FA,only-ICGA", "--model", model)
     auroc = auroc_of(tmp_path / "run")
-    assert auroc["gru"] >= 0.95 and auroc["only-ICGA"] >= 0.95 and 0.35 <= auroc["only-FA"] <= 0.65, auroc
-    assert "The stream FA alone gives less than gru" in done.stdout
+    assert auroc[model] >= 0.95 and auroc["only-ICGA"] >= 0.95 and 0.35 <= auroc["only-FA"] <= 0.65, auroc
+    assert f"The stream FA alone gives less than {model}" in done.stdout
 
 
 @pytest.mark.parametrize("fusion", ["concat", "gated"])

@@ -280,8 +280,8 @@ def test_a_report_without_maps_is_refused_before_it_is_trained(study, tmp_path, 
 
 
 def test_exams_are_not_extracted_where_nothing_can_be_mapped(study, tmp_path):
-    done = coldframe("train", "--cache", study["cache"], "--target", "label", "--out", tmp_path / "run", "--model", "clock",
-                     *quick("--folds", 2))
+    done = coldframe("train", "--cache", study["cache"], "--target", "label", "--out", tmp_path / "run",
+                     *quick("--model", "clock", "--folds", 2))
     assert done.returncode == 0, done.stderr
     done = coldframe("bundle", "make", tmp_path / "run", "--weights", study["weights"], "--out", tmp_path / "model.bundle")
     assert done.returncode == 0, done.stderr

@@ -25,11 +25,27 @@ TEST(Verdict, SaysFirstThatASimplerModelDoesBetter) {
               HasSubstr("A linear model on summaries of the frames does better than gru"));
   EXPECT_THAT(lines[0], HasSubstr("slope in 4 of 5 fits, mean in 1"));
   EXPECT_THAT(lines[0], HasSubstr("use it (--model summary)"));
-  EXPECT_THAT(made::page_of(report), HasSubstr("what to take of every feature over the frames"));
+  EXPECT_THAT(made::page_of(report),
+              HasSubstr("What each fold took of every feature over the frames, for summary:"));
   EXPECT_THAT(metrics_json(report)["models"][2]["families"][2][0], "mean");
   const TargetReport worse = example({model("gru", 2.2), model("summary", 0.6)}, {"0", "1"});
   EXPECT_THAT(join(verdict(worse), "\n"), HasSubstr("summaries of the frames gives less than gru"));
   EXPECT_THAT(verdict(worse)[0], Not(HasSubstr("summaries")));
+}
+
+TEST(Report, SaysHowManyFitsOfAutoAreSummaries) {
+  std::vector<ModelResult> models = {model("auto", 1.6)};
+  models[0].sequence_model = "gru";
+  models[0].families = {{"none"}, {"slope"}, {"none"}, {"slope"}, {"none"}};
+  const TargetReport report = example(models, {"0", "1"});
+  const std::string said =
+      "auto took gru in 3 of 5 fits and a summary of the frames in 2 of 5 fits (slope in each "
+      "fit).";
+  EXPECT_THAT(summary_text(report), HasSubstr(said));
+  EXPECT_THAT(made::page_of(report), HasSubstr(said));
+  const Json json = metrics_json(report);
+  EXPECT_EQ(json["models"][0]["taken"], Json({{"gru", 3}, {"summary", 2}}));
+  EXPECT_EQ(fits_text(main_model_of(json)), "gru 3, summary 2");
 }
 
 // Held-out exams whose features are those of exams of the training are not new patients.

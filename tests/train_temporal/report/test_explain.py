@@ -106,7 +106,7 @@ def test_controls_and_several_classes(tmp_path):
         folder = tmp_path / model
         folder.mkdir()
         succeed("train", "--cache", cache, "--target", "label", "--out", folder / "run",
-                "--model", model, *quick("--folds", 2))
+                *quick("--model", model, "--folds", 2))
         predictions, frames, _ = explain(folder / "run", cache, folder)
         check_sums(predictions, frames, exams)
         assert list(frames["class"][::8]) == list(predictions.predicted)

@@ -35,11 +35,13 @@ def folder(tmp_path_factory):
                           id=named(f"exam {number}")))
         features.append(random.normal(size=(4, 5)) + number % 2)
     cache = make_cache(folder, exams, features, name=folder_named("cache"))
-    target = ["train", "--cache", cache, "--target", named("target"), *quick("--folds", 2, "--epochs", 2)]
+    def target(*words):
+        return ["train", "--cache", cache, "--target", named("target"), *quick("--folds", 2, "--epochs", 2, *words)]
+
     asked = ["--subgroups", named("column"), "--characteristics", named("column"), "--covariates", named("covariate")]
-    succeed(*target, *asked, "--figures", "--out", folder / folder_named("run"))
-    succeed(*target, *asked, "--out", folder / "second", "--model", "mean", "--against", folder / folder_named("run"))
-    succeed(*target, "--out", folder / "streams", "--streams", named("stream"), "--compare", ",".join(f"only-{name}" for name in STREAMS))
+    succeed(*target(), *asked, "--figures", "--out", folder / folder_named("run"))
+    succeed(*target("--model", "mean"), *asked, "--out", folder / "second", "--against", folder / folder_named("run"))
+    succeed(*target(), "--out", folder / "streams", "--streams", named("stream"), "--compare", ",".join(f"only-{name}" for name in STREAMS))
     succeed("evaluate", "--run", folder / "second", "--cache", cache, "--out", folder / folder_named("evaluated"),
             "--subgroups", named("column"))
     return folder

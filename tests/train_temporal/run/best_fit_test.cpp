@@ -7,14 +7,14 @@ namespace coldframe::temporal {
 namespace {
 
 FinishedFit fit_of(const char* frame, double loss, std::optional<double> lead = {}) {
-  FinishedFit fit{{"gru", 0, 0, 0, 0, frame}, nullptr, {}};
+  FinishedFit fit{{kAutoModel, 0, 0, 0, 0, frame}, nullptr, {}};
   fit.record.history.push_back({.validation = loss});
   fit.record.lead = lead;
   return fit;
 }
 
 std::size_t best(double model, double summary, std::optional<double> lead) {
-  return best_of(std::vector{fit_of(kItself, model), fit_of(kSummaryModel, summary, lead)});
+  return best_of(std::vector{fit_of(kSequence, model), fit_of(kSummaryModel, summary, lead)});
 }
 
 TEST(BestFit, ASummaryGivesWayToAModelThatIsClearlyBetter) {
@@ -24,7 +24,7 @@ TEST(BestFit, ASummaryGivesWayToAModelThatIsClearlyBetter) {
 }
 
 TEST(BestFit, AFigureThatIsWatchedDecides) {
-  std::vector fits{fit_of(kItself, 0.6), fit_of(kSummaryModel, 0.6, 0.1)};
+  std::vector fits{fit_of(kSequence, 0.6), fit_of(kSummaryModel, 0.6, 0.1)};
   fits[0].record.history[0].figure = 0.8;
   fits[1].record.history[0].figure = 0.7;
   EXPECT_EQ(best_of(fits), 0u);

@@ -1,5 +1,5 @@
-"""Inputs that show change: differences from the first frame and from the frame before, or a summary of the frames where
-that does better."""
+"""Inputs that show change: differences from the first frame and from the frame before, or, as the model `auto`, a summary
+of the frames where that does better."""
 import csv
 import json
 import sys
@@ -39,9 +39,8 @@ def predictions(cache, out, *more):
 @pytest.mark.parametrize("kind", ["change", "both"])
 def test_a_model_sees_the_differences(tmp_path, kind):
     """A run on features that hold the differences already predicts nearly the same: it rounds otherwise."""
-    short = ["--epochs", 3, "--hidden", 8]
+    short = ["--epochs", 3, "--hidden", 8, "--model", "gru"]
     asked, _, _ = predictions(cohort(tmp_path, count=60), tmp_path / "asked", "--inputs", kind, *short)
-    short += ["--inputs", "level"]
     made, _, _ = predictions(cohort(tmp_path, kind=kind, count=60), tmp_path / "made", *short)
     level, _, _ = predictions(tmp_path / "change-level.cache", tmp_path / "level", *short)
     assert np.abs(asked - made).max() < 2e-3 < np.abs(asked - level).max()
@@ -68,12 +67,13 @@ def test_by_default_a_fold_takes_the_summary_unless_the_model_is_clearly_better(
     run, _, probability, label, done = taken
     assert auroc(probability, label) > 0.92
     main, shuffled, _ = summary_of(run)["models"]
-    assert main["name"] == "gru" and main["families"] == [["slope"] * 2] * 2
-    assert "A summary of the frames took the place of gru" in done.stdout and "slope in each fit" in done.stdout
+    assert main["name"] == "auto" and main["families"] == [["slope"] * 2] * 2
+    assert main["taken"] == {"gru": 0, "summary": 4}
+    assert "auto took a summary of the frames in 4 of 4 fits (slope in each fit)." in done.stdout
     assert "slope" not in str(shuffled.get("families"))  # it has the same choice, of frames without their order
-    assert "took the place of the model in 4 of 4 fits" in (run / "METHODS.md").read_text()
+    assert "Fits by what they took: gru 0, summary 4." in (run / "METHODS.md").read_text()
     verdict = " ".join(summary_of(run)["verdict"])
-    assert "The order of frames carries part of what gru found" in verdict
+    assert "The order of frames carries part of what auto found" in verdict
     assert "A linear model on summaries of the frames does as well" in verdict
 
 
@@ -84,7 +84,10 @@ def test_what_chose_differently_predicts_and_is_evaluated(taken, tmp_path):
     new = {row["exam"]: float(row["p_1"]) for row in csv.DictReader((tmp_path / "new.csv").open())}
     assert np.corrcoef([new[one] for one in held_out], [float(row["p_1"]) for row in held_out.values()])[0, 1] > 0.9
     done = succeed("evaluate", "--run", run, "--cache", cache, "--out", tmp_path / "evaluated", "--json")
-    assert [one["name"] for one in json.loads(done.stdout)["models"]] == ["gru", "shuffled", "summary"]
+    assert [one["name"] for one in json.loads(done.stdout)["models"]] == ["auto", "shuffled", "summary"]
+    assert "auto took a summary of the frames in 4 of 4 fits (slope in each fit)" in (tmp_path / "evaluated" / "report.html").read_text()
+    assert json.loads(done.stdout)["models"][0]["taken"] == {"gru": 0, "summary": 4}
+    assert "auto (gru 0, summary 4) + 2" in succeed("train", "--list", run).stdout
 
 
 def test_the_python_module_predicts_the_same(taken, tmp_path):
@@ -110,7 +113,7 @@ def small_change(random, label):
 
 
 @pytest.mark.parametrize("more", [["--covariates-at", "frames", "--covariates", "age"], ["--time", "on"],
-                                  ["--model", "bigru"]])
+                                  ["--bidirectional"]])
 def test_fits_that_chose_differently_are_one_run(tmp_path, more):
     """Each site is of one kind, and each fold is fitted on the other site alone."""
     random, exams, features = np.random.default_rng(2), [], []
@@ -143,7 +146,7 @@ def test_a_budget_that_holds_no_summary_keeps_the_gru(tmp_path):
     short = ["--epochs", 2, "--hidden", 8, "--memory-budget"]
     _, _, done = predictions(cache, tmp_path / "tight", *short, "700KiB")
     assert "--memory-budget does not hold a fit of `summary`" in done.stderr
-    assert "families" not in summary_of(tmp_path / "tight")["models"][0]
+    assert summary_of(tmp_path / "tight")["models"][0]["taken"] == {"gru": 2, "summary": 0}
     _, _, done = predictions(cache, tmp_path / "wide", *short, "64MiB")
     assert "does not hold" not in done.stderr
 
@@ -157,17 +160,17 @@ def test_a_gru_that_does_better_stays(tmp_path):
         values[[at, at + 1] if number % 2 else [at, (at + 3) % 8], 0] += 3
         exams.append(exam(number, 8, str(number % 2)))
         features.append(values)
-    cache, level = make_cache(tmp_path, exams, features), tmp_path / "level"
+    cache = make_cache(tmp_path, exams, features)
     longer = ["--epochs", 40, "--noise", 0, "--lr", 0.01]
     kept, label, done = predictions(cache, tmp_path / "run", *longer)
-    assert auroc(kept, label) > 0.9 and "took the place" not in done.stdout
-    alone, _, _ = predictions(cache, level, "--inputs", "level", *longer)
+    assert auroc(kept, label) > 0.9 and "auto took gru in 2 of 2 fits. A fit takes" in done.stdout
+    alone, _, _ = predictions(cache, tmp_path / "alone", "--model", "gru", *longer)
     assert (kept == alone).all()
 
 
 def test_what_cannot_be_had_is_refused(tmp_path):
     cache = cohort(tmp_path, count=20)
     for more, says in ((["--inputs", "change", "--tune", "random"], "--tune trains what is made of each frame"),
-                       (["--inputs", "slope"], "is not one of: level, change, both, auto")):
+                       (["--inputs", "slope"], "is not one of: level, change, both")):
         done = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", *more)
         assert done.returncode == 2 and says in done.stderr, done.stderr

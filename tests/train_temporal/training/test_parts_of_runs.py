@@ -12,7 +12,7 @@ import pytest
 from training_support import PROGRAM, coldframe, quick, ramp_cache, succeed
 
 LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-FITS = ["--folds", 3, "--seeds", 2, "--compare", "mean,single", "--epochs", 3, "--threads", 1, "--inputs", "auto"]
+FITS = ["--folds", 3, "--seeds", 2, "--compare", "mean,single", "--epochs", 3, "--threads", 1, "--model", "auto"]
 
 
 def words(cache, out, *more):
@@ -101,7 +101,7 @@ def test_who_writes_the_report_fits_what_is_missing(cache, alone, tmp_path):
 
 
 def test_a_search_is_divided_too(cache, tmp_path):
-    fits = ["--folds", 2, "--search", 3, "--compare", "mean", "--epochs", 3, "--threads", 1, "--inputs", "auto"]
+    fits = ["--folds", 2, "--search", 3, "--compare", "mean", "--epochs", 3, "--threads", 1, "--model", "auto"]
     (tmp_path / "alone").mkdir()
     alone = one_process(cache, tmp_path / "alone", *fits)
     command = words(cache, tmp_path / "run", *fits)

@@ -13,6 +13,7 @@
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "train_temporal/commands/list/differing_options.h"
+#include "train_temporal/report/report.h"
 
 namespace coldframe::temporal {
 namespace fs = std::filesystem;
@@ -101,7 +102,10 @@ void read_summary(const Json& summary, ListedRun& run) {
   }
   run.peak_bytes = number(summary.value("memory", Json::object()), "tensors_peak_bytes");
   run.seconds = number(summary, "seconds");
-  run.model = first.at("models").at(0).at("name");
+  const Json& main = first.at("models").at(0);
+  const std::string taken = fits_text(main);
+  run.model = main.at("name");
+  if (!taken.empty()) run.model += concat(" (", taken, ")");
 }
 
 void read_config(const Json& config, ListedRun& run) {

@@ -33,7 +33,7 @@ html::Body result_section(const TargetReport& report) {
     }
     rows.push_back(std::move(row));
   }
-  body += figures_table(header, rows);
+  body += figures_table(header, rows) + families_table(main);
   body += html::paragraph(concat(
       "Intervals are score intervals by the spread that leaving out each patient in turn shows. ",
       one_part ? "" : words_of(report.scale).about_ranks,
@@ -57,6 +57,9 @@ html::Body models_section(const TargetReport& report) {
     row.push_back(ahead ? difference_text(ahead->primary()) : "–");
     rows.push_back(std::move(row));
   }
+  html::Body of_controls;
+  for (std::size_t m = 1; m < report.models.size(); ++m)
+    of_controls += families_table(report.models[m]);
   return figures_table(header, rows) +
          html::paragraph(concat(
              "Differences are paired: both models on the same patients, each left out of both in "
@@ -64,7 +67,7 @@ html::Body models_section(const TargetReport& report) {
              "not explain",
              report.against.empty() ? ", nor, with three seeds or repeats, chance among fits."
                                     : ".")) +
-         families_table(report) + model_roc_chart(report);
+         of_controls + model_roc_chart(report);
 }
 
 void add_model_figures(FigureTable& table, const TargetReport& report) {

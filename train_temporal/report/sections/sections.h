@@ -90,13 +90,16 @@ std::string covariate_names(const TargetReport& report);  // "age and sex"
 void know_that_groups_differ(TargetReport& report);
 std::string groups_text(const TargetReport& report);  // "3 groups of 'site'"
 void warn_of_groups(const TargetReport& report, std::vector<std::string>& warnings);
-// The summaries that `summary` chose, "slope in 4 of 5 fits, mean in 1", and fold by fold;
-// summaries.cpp.
-std::string families_text(const ModelResult& model);
+// The fits of `auto`, or of a twin of it, and how many of them are summaries; of others none.
+struct Taken {
+  std::size_t all = 0, summaries = 0;
+};
+Taken taken_by(const ModelResult& model);  // summaries.cpp
 // Behind the figures of a control: "; it took slope in each fit"; "" of those without summaries.
 std::string found_text(const ModelResult& model);
-// Where a summary of the frames took the model's place in some fits: says so; else "".
+// What the fits of `auto` took, and why; "" of others.
 std::string taken_text(const ModelResult& model);
-html::Body families_table(const TargetReport& report);
+// The same and, fold by fold, what was taken by `auto` or `summary`.
+html::Body families_table(const ModelResult& model);
 
 }  // namespace coldframe::temporal

@@ -1,4 +1,4 @@
-// What the control `summary` found: the summaries over time that it chose.
+// What fits took of the frames: the summaries over time that `summary` chose, and what `auto` did.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -8,12 +8,15 @@
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
+namespace {
 
+// The families of fits that are summaries: "slope in 4 of 5 fits, mean in 1".
 std::string families_text(const ModelResult& model) {
   std::map<std::string, std::size_t> count;
   std::size_t all = 0;
   for (const auto& fold : model.families)
-    for (const std::string& family : fold) ++count[family], ++all;
+    for (const std::string& family : fold)
+      if (family != kNoFamily) ++count[family], ++all;
   if (count.size() == 1)
     return concat(count.begin()->first, " in ", all == 1 ? "its" : "each", " fit");
   std::vector<std::pair<std::size_t, std::string>> ranked;
@@ -26,36 +29,54 @@ std::string families_text(const ModelResult& model) {
   return join(parts, ", ");
 }
 
+}  // namespace
+
+Taken taken_by(const ModelResult& model) {
+  Taken taken;
+  if (model.sequence_model.empty()) return taken;
+  for (const auto& fold : model.families)
+    for (const std::string& family : fold) ++taken.all, taken.summaries += family != kNoFamily;
+  return taken;
+}
+
 std::string found_text(const ModelResult& model) {
   if (model.families.empty()) return "";
-  if (model.name == "summary") return concat("; it took ", families_text(model));
-  std::size_t all = 0, taken = 0;
-  for (const auto& fold : model.families)
-    for (const std::string& family : fold) ++all, taken += family != kNoFamily;
-  return concat("; a summary took its place in ", taken, " of ", plural(all, "fit"));
+  if (model.sequence_model.empty()) return concat("; it took ", families_text(model));
+  const auto [all, summaries] = taken_by(model);
+  return concat("; it took a summary in ", summaries, " of ", plural(all, "fit"));
 }
 
 std::string taken_text(const ModelResult& model) {
-  if (model.families.empty() || model.name == "summary") return "";
-  return concat("A summary of the frames took the place of ", model.name,
-                ", which was not clearly better on the validation part (", kNoFamily,
-                ": fits where it was): ", families_text(model), ".");
+  const auto [all, summaries] = taken_by(model);
+  if (all == 0) return "";
+  std::vector<std::string> parts;
+  const auto add = [&](const std::string& what, std::size_t fits) {
+    if (fits > 0) parts.push_back(concat(what, " in ", fits, " of ", plural(all, "fit")));
+  };
+  add(model.sequence_model, all - summaries);
+  add("a summary of the frames", summaries);
+  const std::string of = summaries > 0 ? concat(" (", families_text(model), ")") : "";
+  return concat(model.name, " took ", join(parts, " and "), of,
+                ". A fit takes a summary that found something, unless ", model.sequence_model,
+                " is clearly better on the validation part.");
 }
 
-html::Body families_table(const TargetReport& report) {
+html::Body families_table(const ModelResult& model) {
   html::Body body;
-  for (const ModelResult& model : report.models) {
-    if (model.families.empty()) continue;
-    html::Rows rows;
-    for (std::size_t f = 0; f < model.families.size(); ++f)
-      rows.push_back({concat(model.folds[f].repeat), concat(model.folds[f].fold),
-                      join(model.families[f], ", ")});
-    if (const std::string taken = taken_text(model); !taken.empty()) body += html::paragraph(taken);
-    body += html::paragraph(concat("Each fold chose, for ", model_label(model),
-                                   ", what to take of every feature over the frames:")) +
-            html::table({"repeat", "fold", "of every feature"}, rows);
+  if (const std::string taken = taken_text(model); !taken.empty()) body += html::paragraph(taken);
+  if (model.families.empty() || model.folds.size() < 2) return body;
+  html::Rows rows;
+  for (std::size_t f = 0; f < model.families.size(); ++f) {
+    std::vector<std::string> fits = model.families[f];
+    std::ranges::replace(fits, std::string(kNoFamily), model.sequence_model);
+    rows.push_back({concat(model.folds[f].repeat), concat(model.folds[f].fold), join(fits, ", ")});
   }
-  return body;
+  const std::string& other = model.sequence_model;
+  return body +
+         html::paragraph(concat("What each fold took of every feature over the frames, for ",
+                                model_label(model),
+                                other.empty() ? ":" : concat(", or ", other, ":"))) +
+         html::table({"repeat", "fold", "taken"}, rows);
 }
 
 }  // namespace coldframe::temporal

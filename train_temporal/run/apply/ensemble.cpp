@@ -25,7 +25,7 @@ namespace {
 // their frame, and the training parts may hold other categories.
 bool same_but_for_choices(ModelConfig a, const ModelConfig& b) {
   const bool same_features = a.features() == b.features();
-  if (a.architecture != b.architecture && !a.architecture->by_steps)  // --inputs auto
+  if (a.architecture != b.architecture && !a.architecture->by_steps)  // --model auto
     std::tie(a.time, a.elapsed, a.clock_width, a.frame_covariates) =
         std::tie(b.time, b.elapsed, b.clock_width, b.frame_covariates);
   if (b.architecture->ordered && (a.architecture->ordered || !a.architecture->by_steps))

@@ -11,6 +11,7 @@
 #include "common/system/job_step.h"
 #include "common/text/spelling.h"
 #include "train_temporal/metrics/intervals/resample.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/report/questions.h"
 #include "train_temporal/run/options/covariate_options.h"
 #include "train_temporal/run/options/requirements.h"
@@ -36,15 +37,13 @@ struct TargetOptions {
 
 inline constexpr const char* kBestFrame = "best";
 
-inline constexpr const char* kAutoInputs = "auto";
-
 enum class TimeInput { kAuto, kOn, kIntervals, kOff };
 
 // --search draws some of these.
 struct ModelChoice {
-  std::string model = "gru";
-  std::string inputs = kAutoInputs;  // a word of kInputs; auto: level, or a `summary` in place
-  ModelConfig architecture;          // what the options say of it; the cache decides the rest
+  std::string model = kAutoModel;
+  std::string inputs = "level";  // a word of kInputs
+  ModelConfig architecture;      // what the options say of it; the cache decides the rest
   FitOptions fit;
   std::vector<std::string> compare;  // models to fit beside it
 };

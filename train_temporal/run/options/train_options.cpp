@@ -14,8 +14,8 @@ namespace {
 
 const CommandHelp kTrainHelp{
     "coldframe train --cache CACHE --target COLUMN --out RUN [options]",
-    "Trains a GRU on cached features, patient by patient held out, and writes a run folder: "
-    "metrics with intervals, predictions, weights and report.html.",
+    "Trains a GRU, or what --model says, on cached features, patient by patient held out, and "
+    "writes a run folder: metrics with intervals, predictions, weights and report.html.",
     "coldframe train --cache exams.cache --target label --folds 5 --seeds 3 --compare "
     "--out runs/label"};
 
@@ -41,6 +41,8 @@ void resolve_compare(TrainOptions& options) {
   std::vector<std::string> names = std::move(options.compare);
   options.compare.clear();
   if (options.default_compare) names = model_names([](auto& model) { return model.compared; });
+  if (options.default_compare && options.model == kAutoModel)
+    std::erase(names, kGru.name);  // its own
   if (options.default_compare && options.tune.asked()) names.insert(names.begin(), kFrozen);
   std::vector<std::string> known = model_names();
   known.emplace_back(kFrozen);

@@ -23,12 +23,6 @@ void take_folds(const std::string& word, TrainOptions& options) {
   options.folds = parse_number<std::size_t>("folds", word, between(0, 1000));
 }
 
-std::vector<std::string> input_words() {
-  std::vector<std::string> words = words_in(kInputs);
-  words.emplace_back(kAutoInputs);
-  return words;
-}
-
 std::vector<std::string> single_frame_words() {
   std::vector<std::string> words = words_in(single_frames());
   words.push_back(kBestFrame);
@@ -98,10 +92,9 @@ void add_models(OptionRows& rows, TrainOptions& options) {
             options.default_compare = words == kAllControls;
             options.compare = split(words, ',');
           },
-          "also fit these on the same folds (--compare alone, or all: those of gru, mean, single, "
-          "summary, shuffled, blank and clock that apply to the target, with --covariates "
-          "covariates, and "
-          "with --tune frozen)")
+          "also fit these on the same folds (--compare alone, or all: those of mean, single, "
+          "summary, shuffled, blank and clock that apply to the target, beside another model than "
+          "auto gru, with --covariates covariates, and with --tune frozen)")
       .alone(kAllControls)
       .most_used();
   rows.text("single-frame", options.single_frame, "WHICH",
@@ -174,17 +167,19 @@ void add_resources(OptionRows& rows, TrainOptions& options) {
 
 void add_kind(OptionRows& rows, ModelChoice& choice) {
   rows.group("Model");
-  const auto in_order = model_names([](const NamedModel& one) { return one.learns_order(); });
-  rows.text("model", choice.model, "NAME", join(model_names(), ", "))
+  const auto in_order =
+      model_names([](const NamedModel& one) { return one.learns_order() && !one.chooses; });
+  rows.text("model", choice.model, "NAME",
+            concat("auto (in each fit gru, or a summary of the frames unless gru does clearly "
+                   "better on the validation part), ",
+                   join(model_names([](const NamedModel& one) { return !one.chooses; }), ", ")))
       .only(model_names())
       .most_used()
       .searched(6, {.choices = {in_order.begin(), in_order.end()}});
   rows.text("inputs", choice.inputs, "KIND",
             "what a model sees of a frame: level (its features), change (their differences from "
-            "the first frame and from the frame before), both, or auto (level, or a `summary` of "
-            "the frames in place of the model, unless the model does clearly better on the fold's "
-            "validation part)")
-      .only(input_words())
+            "the first frame and from the frame before), or both")
+      .only(words_in(kInputs))
       // Differences lose what lies in the level, so that half of the settings do without.
       .searched(7, {.choices = {"level", "level", "change", "both"}});
 }

@@ -4,6 +4,7 @@
 
 #include "common/text/printable.h"
 #include "common/text/text.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/report/report_text.h"
 
@@ -109,30 +110,24 @@ std::string features_paragraph(const Json& config) {
   return text + concat(" Stored: ", settings(recipe.at("storage")), ".\n");
 }
 
-// The fits of the main model, and how many of them are summaries.
-struct Taken {
-  std::size_t fits = 0, summaries = 0;
-};
-Taken taken_by_summaries(const Json& result) {
-  const Json models = result.value("models", Json::array());
-  Taken taken;
-  if (models.empty() || !models[0].contains("families")) return taken;
-  for (const Json& fold : models[0]["families"])
-    for (const Json& family : fold) ++taken.fits, taken.summaries += family != kNoFamily;
-  return taken;
+// False where each fit is a summary.
+bool has_trained_fits(const Json& config, const Json& result) {
+  const Json taken = main_model_of(result).value("taken", Json::object());
+  bool trained = taken.empty() && config.at("name") != kSummaryModel;
+  for (const auto& [model, fits] : taken.items())
+    trained = trained || (model != kSummaryModel && fits > 0);
+  return trained;
 }
 
-// Says how often a summary took the main model's place.
-std::string choice_sentence(const Json& config, const Json& result) {
-  const Taken taken = taken_by_summaries(result);
-  if (config.value("inputs", "") != "auto" || taken.fits == 0) return "";
+std::string choice_sentence(const Json& result) {
+  const std::string taken = fits_text(main_model_of(result));
+  if (taken.empty()) return "";
   return concat(
-      " A ridge-penalised linear model on one summary of the frames over time, its kind "
-      "and penalty chosen by cross-validation of the training and validation parts, took "
-      "the place of the model in ",
-      taken.summaries, " of ", plural(taken.fits, "fit"),
-      ", where it had found something and the model was not clearly better on the validation "
-      "part.");
+      " Beside it each fit tried a ridge-penalised linear model on one summary of the frames over "
+      "time, its kind and penalty chosen by cross-validation of the training and validation "
+      "parts, and took this where it had found something and the other was not clearly better on "
+      "the validation part. Fits by what they took: ",
+      taken, ".");
 }
 
 std::string search_sentence(const Json& config, const Json& result) {
@@ -152,11 +147,11 @@ std::string model_paragraph(const Json& config, const Json& result) {
   std::string text =
       concat("## Model and training\n\nModel ", quoted(result.at("models").at(0).at("name")), ": ",
              settings(config.at("model")), ".\n\nTraining: ", settings(config.at("fit")), ".");
-  if (config.at("name") != "summary")
+  if (config.at("name") != kSummaryModel)
     text +=
         " The optimizer is AdamW (Loshchilov and Hutter, 2019); the epoch that was best on the "
         "validation part was kept.";
-  text += choice_sentence(config, result);
+  text += choice_sentence(result);
   if (config.contains("tune") && config["tune"].is_object())
     text += concat(" The end of the backbone was trained with it: ", settings(config["tune"]), ".");
   text += search_sentence(config, result);
@@ -175,9 +170,7 @@ std::string statistics_paragraph(const Json& config, const Json& result) {
   const auto chose = [&](const char* what) {
     return !folds.empty() && folds.front().contains(what) && folds.front()[what].is_number();
   };
-  const Taken taken = taken_by_summaries(result);
-  const bool has_other_fits = taken.fits == 0 || taken.summaries < taken.fits;
-  if (chose("temperature") && has_other_fits)
+  if (chose("temperature") && has_trained_fits(config, result))
     text += "Probabilities were calibrated on the validation part (Guo et al., 2017). ";
   if (chose("threshold")) text += "The threshold of decisions was chosen there, too. ";
   text += concat("Intervals are of ", exact(100 * interval.at("level").get<double>()),

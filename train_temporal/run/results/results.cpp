@@ -141,6 +141,8 @@ void add_model(TargetReport& report, const ModelPredictions& model, std::size_t 
   ModelResult& result = report.models.emplace_back();
   result.name = model.model;
   result.about = about_model(model.model, report.per_frame, !report.covariates.empty());
+  result.sequence_model =
+      is_twin(model.model) ? report.models.front().sequence_model : model.sequence_model;
   result.learns_order = std::ranges::any_of(split(model.model, '/'), [](const std::string& kind) {
     const NamedModel* known = find_model(kind);  // a search may have taken several kinds
     return known != nullptr && known->learns_order();
@@ -155,7 +157,8 @@ void add_model(TargetReport& report, const ModelPredictions& model, std::size_t 
   const auto none = [](const auto& fold) {
     return std::ranges::all_of(fold, [](const std::string& one) { return one == kNoFamily; });
   };
-  if (std::ranges::all_of(result.families, none)) result.families.clear();
+  if (model.model != kAutoModel && std::ranges::all_of(result.families, none))
+    result.families.clear();
 }
 
 void describe_asked(TargetReport& report, const Cohort& cohort, std::size_t target,
@@ -200,6 +203,7 @@ std::vector<ModelPredictions> assemble(const std::vector<FinishedFit>& fits, con
       const bool one_frame = name == kSingle && !cohort.targets.per_frame();
       models.push_back({name,
                         one_frame ? options.single_frame : "",
+                        name == kAutoModel ? kGru.name : "",
                         table_of(cohort),
                         table_of(cohort),
                         {},
@@ -240,11 +244,6 @@ void describe_target(TargetReport& report, const Target& target) {
   report.per_frame = target.per_frame;
   report.classes = target.classes;
   report.groups = target.kind().group_names(target);
-}
-
-std::string main_model_of(const Json& summary) {
-  const Json& first = summary.contains("targets") ? summary.at("targets").at(0) : summary;
-  return first.at("models").at(0).at("name").get<std::string>();
 }
 
 std::string epochs_csv(const std::vector<FinishedFit>& fits) {

@@ -17,7 +17,7 @@ namespace coldframe::temporal {
 // What one fold has learnt to read of a target's outputs.
 struct FoldReadout {
   std::vector<Readout> seeds;         // the threshold is that of all of them
-  std::vector<std::string> families;  // by seed: the summaries that `summary` chose
+  std::vector<std::string> families;  // by fit: of the summary that it is, or kNoFamily
 
   double threshold() const { return seeds.front().threshold; }
 };
@@ -25,7 +25,8 @@ struct FoldReadout {
 // What one model says of all exams that its fits have held out, or validated with.
 struct ModelPredictions {
   std::string model;
-  std::string frame;  // of `single` on one frame: which it sees
+  std::string frame;           // of `single` on one frame: which it sees
+  std::string sequence_model;  // of `auto`: what it takes where it takes no summary
   PredictionTable held_out, validation;
   std::vector<const Split*> splits;
   std::vector<std::vector<FoldReadout>> readouts;  // [split][target]
@@ -51,9 +52,6 @@ RunReport report_of(const std::vector<ModelPredictions>& models, const RunFacts&
 
 // Says which target a report is on.
 void describe_target(TargetReport& report, const Target& target);
-
-// The main model as summary.json calls it; Json::exception where that is none.
-std::string main_model_of(const Json& summary);
 
 // model,repeat,fold,seed,epoch,train_loss,validation_loss,learning_rate,best
 std::string epochs_csv(const std::vector<FinishedFit>& fits);

@@ -53,7 +53,7 @@ SearchResult search_settings(const Experiment& experiment, const RunFolder& fold
   SearchResult result;
   const std::size_t settings = experiment.settings.size();
   if (settings < 2) return result;
-  // Settings are of the model itself: a summary in its place has none.
+  // A summary has no settings.
   const std::string frame = candidates(experiment, experiment.options.model).front();
   for (const Split& split : experiment.splits) {
     for (std::size_t setting = 0; setting < settings; ++setting) {
@@ -77,7 +77,7 @@ std::string search_cost(const Experiment& experiment) {
                 " (--benchmark says how long that takes)");
 }
 
-std::string searched_name(const SearchResult& result, const Experiment& experiment) {
+std::string searched_kinds(const SearchResult& result, const Experiment& experiment) {
   std::vector<std::string> taken, names;
   for (const std::size_t setting : result.chosen)
     taken.push_back(experiment.settings[setting].values.at("model").get<std::string>());

@@ -24,7 +24,7 @@ SearchResult search_settings(const Experiment& experiment, const RunFolder& fold
 std::string search_cost(const Experiment& experiment);
 
 // As the report calls what the folds took: "gru", "gru/lstm"; without a search the main model.
-std::string searched_name(const SearchResult& result, const Experiment& experiment);
+std::string searched_kinds(const SearchResult& result, const Experiment& experiment);
 
 // repeat,fold,setting, then the options that are drawn by name, then epochs,best_epoch,
 // validation_loss,validation_metric,chosen

@@ -57,7 +57,7 @@ void Setting::apply(ModelChoice& choice) const {
 
 std::vector<Setting> draw_settings(ModelChoice given, const GivenOptions& stay, std::size_t count,
                                    std::uint64_t seed) {
-  if (given.inputs == kAutoInputs) given.inputs = word_for(kInputs, Inputs::kLevel);
+  if (given.model == kAutoModel) given.model = kGru.name;
   const SearchedRows rows(given);
   ModelConfig model = given.architecture;
   set_model(model, given.model);
