@@ -198,6 +198,7 @@ int run(const std::vector<std::string>& arguments) {
   begin_loading_cuda(options->devices, times);
   const frames::ExamList input = list_timed(*options, *times);
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
+  if (options->streams.empty()) options->streams = input.streams;
 
   ComputeDevices devices(options->devices, options->threads);
   if (options->benchmark) return benchmark(input, *options, devices);

@@ -100,6 +100,11 @@ void OpenedExam::add_item(std::size_t item) {
     const std::int64_t last = wanted.last < 0 ? wanted.first : wanted.last;
     return add_lost(item, wanted.first, last, faults_.at(wanted.path));
   }
+  if (wanted.last < 0 && source->streams() > 1)
+    return add_lost(item, 0, 0,
+                    concat("'", wanted.name, "' holds ", source->streams(),
+                           " channels, and the exam's first file does not; make it an exam of its "
+                           "own, or name its frames in the column 'frame'"));
   const std::string tail = source->lost_tail();
   const std::int64_t available = source->frame_count(),
                      readable = available - (tail.empty() ? 0 : 1);

@@ -48,6 +48,11 @@ class Source {
   // Why the file's tail is lost; empty where it is whole. When not empty, the last frame stands for
   // the lost tail, however many frames that was. Call frame_count() before.
   virtual std::string lost_tail() const { return {}; }
+  // How many streams its frames are of, as SourceFacts::frames has them.
+  virtual std::size_t streams() const { return 1; }
+  // What a person should know of how the file is read, a clause that fits other files as well; ""
+  // for nothing. Call frame_count() before.
+  virtual std::string remark() const { return {}; }
   // Decodes the frames with the given ascending indices. DataError names the file and tells of the
   // first frame that was not handed over; those behind it may be asked for again, unless it is a
   // UnreadableFromHere.
@@ -85,12 +90,18 @@ class FileSource : public Source {
   std::string name_;
 };
 
+struct FrameFacts {
+  std::string stream;                                        // the name of its channel
+  double time_s = std::numeric_limits<double>::quiet_NaN();  // as Source::time_s()
+};
+
 // Holds what a file's header says of the exam that it belongs to; empty or NaN where it says
 // nothing.
 struct SourceFacts {
   std::string patient;                                           // as the header states it
   double start_time = std::numeric_limits<double>::quiet_NaN();  // Unix seconds, first frame
   std::vector<std::pair<std::string, std::string>> columns;      // "study", "view", …
+  std::vector<FrameFacts> frames;  // all, where they are of several streams; else none
 };
 
 // A kind of file: all that the rest of the program knows of its reader. A reader defines its row

@@ -33,7 +33,7 @@ struct ExtractOptions {
 
   frames::FrameSelection selection;  // --start, --end, --every, --fps, --frames
   std::vector<std::string> frame_columns;
-  std::string streams;  // --streams: the frame column that names streams; "" for none
+  std::string streams;  // --streams: the frame column that names streams, "none", or "": stream
   bool allow_unordered = false;
   bool sort_by_time = false;                                 // --sort time
   std::vector<std::pair<std::string, std::string>> columns;  // --columns

@@ -88,6 +88,7 @@ OptionRows input_options(ExtractOptions& options) {
   frames::FrameSelection& selection = options.selection;
   frames::ReaderOptions& reader = options.reader;
   const auto list = [](const std::string& word) { return split(word, ','); };
+  const bool has_streams = !options.streams.empty() && options.streams != "none";
   return {
       {"input", "PATH", local(text(options.input)),
        "folder, file, CSV manifest (columns exam, path, …) or split (.json, as MedNet has it)"},
@@ -120,7 +121,7 @@ OptionRows input_options(ExtractOptions& options) {
        "the one of --frame-columns that names each frame's stream: --frames, --every and --fps "
        "then choose instants (default: stream, if it is among them; none: of all frames alike)",
        "", "storage.selection.instants_of",
-       selection.chooses() && !options.streams.empty() ? Json(options.streams) : Json(nullptr)},
+       selection.chooses() && has_streams ? Json(options.streams) : Json(nullptr)},
       {"allow-unordered", nullptr, flag(options.allow_unordered),
        "accept times that decrease within an exam"},
       {"root", "FOLDER", local(text(options.root)),
@@ -172,8 +173,8 @@ void finish_input(const GivenWords& given, ExtractOptions& options) {
     return std::ranges::find(options.frame_columns, name) != options.frame_columns.end();
   };
   if (options.streams.empty() && is_frame_column("stream")) options.streams = "stream";
-  if (options.streams == "none") options.streams.clear();
-  if (!options.streams.empty() && !is_frame_column(options.streams))
+  const bool is_named = !options.streams.empty() && options.streams != "none";
+  if (is_named && !is_frame_column(options.streams))
     throw ConfigError(
         concat("--streams ", options.streams, ": name the column in --frame-columns, too"));
   options.reader.from_s = selection.start_s;

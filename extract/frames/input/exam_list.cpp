@@ -9,6 +9,7 @@
 #include "common/text/text.h"
 #include "extract/frames/dicom/directory.h"
 #include "extract/frames/dicom/series.h"
+#include "extract/frames/input/channels.h"
 #include "extract/frames/input/file_name.h"
 #include "extract/frames/input/header_times.h"
 #include "extract/frames/input/identity.h"
@@ -39,17 +40,17 @@ ExamList list_single_file(const SourceFile& file, bool series, const ReaderOptio
   return list;
 }
 
-// Takes from a file's header what the input leaves unsaid. A file that cannot be read fails later,
-// with its exam.
-void complete_from_header(ExamSpec& exam, const ReaderOptions& options) {
+// Takes from a file's header what the input leaves unsaid, and returns its frames where they are of
+// several streams. A file that cannot be read fails later, with its exam.
+std::vector<FrameFacts> complete_from_header(ExamSpec& exam, const ReaderOptions& options) {
   const auto first = std::find_if(exam.items.begin(), exam.items.end(),
                                   [](const ExamItem& item) { return !item.path.empty(); });
-  if (first == exam.items.end()) return;
+  if (first == exam.items.end()) return {};
   try {
     const SourceFile file(first->path);
     const auto held = file.hold();
     const SourceKind* kind = detect_kind(file);
-    if (kind == nullptr || kind->facts == nullptr) return;
+    if (kind == nullptr || kind->facts == nullptr) return {};
     SourceFacts facts = kind->facts(file, options);
     if (exam.patient.empty()) exam.patient = std::move(facts.patient);
     if (std::isnan(exam.start_time)) exam.start_time = facts.start_time;
@@ -58,7 +59,9 @@ void complete_from_header(ExamSpec& exam, const ReaderOptions& options) {
       if (std::none_of(exam.columns.begin(), exam.columns.end(), same))
         exam.columns.emplace_back(std::move(name), std::move(value));
     }
+    return std::move(facts.frames);
   } catch (const DataError&) {
+    return {};
   }
 }
 
@@ -81,9 +84,11 @@ ExamList list_any(const fs::path& input, const ExamListOptions& options) {
   }
   const bool folder = fs::is_directory(status);
   const bool manifest = !folder && is_named_as_table(input);
-  if (!manifest && !options.frame_columns.empty()) {
-    throw ConfigError("--frame-columns needs a CSV manifest as --input");
-  }
+  const std::vector<std::string> of_channels{channel_column(options)};
+  if (!manifest && !options.frame_columns.empty() && options.frame_columns != of_channels)
+    throw ConfigError(
+        "--frame-columns needs a CSV manifest as --input (of other inputs, channels of stacks fill "
+        "one column: stream, or what --streams names)");
   if (!manifest && !options.columns.empty())
     throw ConfigError("--columns needs a CSV manifest as --input");
   const bool split = !folder && is_named_as_split(input);
@@ -119,10 +124,13 @@ std::vector<std::string> shown_warnings(const ExamList& list) {
 
 ExamList list_exams(const fs::path& input, const ExamListOptions& options) {
   ExamList list = list_any(input, options);
+  ChannelStreams channels(options);
   for (ExamSpec& exam : list.exams) {
     settle_header_times(exam, options);
-    complete_from_header(exam, options.reader);
+    std::vector<FrameFacts> frames = complete_from_header(exam, options.reader);
+    if (!frames.empty()) channels.part(exam, std::move(frames));
   }
+  channels.finish(list);
   store_patients(list, options.reader);
   return list;
 }

@@ -57,6 +57,7 @@ struct PatientNames {
 struct ExamList {
   std::vector<ExamSpec> exams;  // in the order of the input
   std::vector<std::string> frame_columns;
+  std::string streams = {};           // the one that names streams, where files' channels fill it
   std::vector<std::string> warnings;  // what was passed over, with the reason; may be thousands
   PatientNames patients = {};
 };
@@ -72,7 +73,8 @@ struct ExamListOptions {
   // --columns: what the manifest calls the columns "exam", "path", … (ours first)
   std::vector<std::pair<std::string, std::string>> columns = {};
   std::string exam_from = {};       // --exam-from, as PathPattern has it; "" for none
-  std::string streams = {};         // --streams: the frame column that names each frame's stream
+  std::string streams = {};         // --streams: the frame column that names each frame's stream;
+                                    // "none": frames are chosen without regard to streams
   std::filesystem::path root = {};  // --root: of the paths in a table; "": where the table lies
 };
 

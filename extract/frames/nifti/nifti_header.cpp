@@ -125,6 +125,7 @@ class Parser {
   void read_scaling();
   void read_units();
   void read_orientation();
+  Matrix3 sform() const;
   Matrix3 qform() const;
 
   Header raw_;
@@ -156,20 +157,22 @@ void Parser<Header>::read_dimensions() {
 // Three or four components are red, green, blue and what convert("RGB") drops.
 template <typename Header>
 void Parser<Header>::read_components() {
-  const bool is_vector =
-      raw_.intent_code == NIFTI_INTENT_VECTOR || raw_.intent_code == NIFTI_INTENT_RGB_VECTOR;
+  const bool is_rgba = raw_.intent_code == NIFTI_INTENT_RGBA_VECTOR;
+  const bool is_vector = is_rgba || raw_.intent_code == NIFTI_INTENT_VECTOR ||
+                         raw_.intent_code == NIFTI_INTENT_RGB_VECTOR;
   const bool is_colour = result_.type.is_colour();
   if (raw_.dim[6] != 1 || raw_.dim[7] != 1) {
     throw DataError("it has more than 5 dimensions; x, y, z, time and 3 components are read");
   }
   result_.components = raw_.dim[5];
-  if (is_vector && !is_colour && result_.components == 1 && result_.times == 3) {
+  const std::int64_t wanted = is_rgba ? 4 : 3;
+  if (is_vector && !is_colour && result_.components == 1 && result_.times == wanted) {
     std::swap(result_.components, result_.times);
   }
-  const bool rgba = raw_.intent_code == NIFTI_INTENT_RGBA_VECTOR && result_.components == 4;
-  if (result_.components != 1 && ((result_.components != 3 && !rgba) || is_colour)) {
-    throw DataError(concat("its dimension 5 has ", result_.components, " components; 1 is read, ",
-                           "and 3 as a colour"));
+  const std::int64_t found = result_.components;
+  if (found != 1 && ((found != 3 && !(is_rgba && found == 4)) || is_colour)) {
+    throw DataError(
+        concat("its dimension 5 has ", found, " components; 1 is read, and 3 as a colour"));
   }
 }
 
@@ -234,16 +237,22 @@ Matrix3 Parser<Header>::qform() const {
 }
 
 template <typename Header>
+Matrix3 Parser<Header>::sform() const {
+  Matrix3 matrix{};
+  for (std::size_t column = 0; column < 3; ++column) {
+    matrix[0][column] = static_cast<double>(raw_.srow_x[column]);
+    matrix[1][column] = static_cast<double>(raw_.srow_y[column]);
+    matrix[2][column] = static_cast<double>(raw_.srow_z[column]);
+  }
+  return matrix;
+}
+
+template <typename Header>
 void Parser<Header>::read_orientation() {
-  if (raw_.sform_code != 0) {
-    Matrix3 matrix{};
-    for (std::size_t column = 0; column < 3; ++column) {
-      matrix[0][column] = static_cast<double>(raw_.srow_x[column]);
-      matrix[1][column] = static_cast<double>(raw_.srow_y[column]);
-      matrix[2][column] = static_cast<double>(raw_.srow_z[column]);
-    }
-    result_.orientation = closest_ras(matrix);
-  } else if (raw_.qform_code > 0) {
+  const bool has_qform = raw_.qform_code > 0;
+  if (raw_.sform_code != 0 && !(has_qform && is_singular(sform()))) {
+    result_.orientation = closest_ras(sform());
+  } else if (has_qform) {
     result_.orientation = closest_ras(qform());
   } else {
     for (int axis = 0; axis < 3; ++axis) {

@@ -33,10 +33,16 @@ struct NiftiHeader {
   std::uint64_t offset = 0;                   // of the first voxel in its file
   Rescale rescale;
   double cal_min = 0, cal_max = 0;  // the window that the file states, where cal_min < cal_max
-  Orientation orientation;          // of sform, else qform, else pixdim with x flipped (as nibabel)
+  // Of sform, unless it is singular and there is a qform; else of qform, else of pixdim with x
+  // flipped (as nibabel).
+  Orientation orientation;
   std::array<double, 3> spacing_mm{};  // of the file's axes, NaN if unknown
   double interval_s = 0;               // between time points, NaN if unknown
 
+  // Bytes are levels already, where they are a voxel's colour.
+  bool holds_levels() const {
+    return type.is_colour() || (components > 1 && type.number == DType::kUint8);
+  }
   std::int64_t volume_voxels() const { return size[0] * size[1] * size[2]; }
   std::uint64_t data_end() const {
     return offset +

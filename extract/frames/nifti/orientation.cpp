@@ -11,25 +11,36 @@
 namespace coldframe::frames {
 namespace {
 
-// The columns scaled to unit length, then the orthogonal factor of the polar decomposition.
-nifti_dmat33 without_zooms_and_shears(const Matrix3& transform) {
-  nifti_dmat33 rotation{};
+// The columns scaled to unit length.
+nifti_dmat33 without_zooms(const Matrix3& transform) {
+  nifti_dmat33 scaled{};
   for (std::size_t column = 0; column < 3; ++column) {
     const double zoom =
         std::hypot(transform[0][column], transform[1][column], transform[2][column]);
-    for (std::size_t row = 0; row < 3; ++row) {
-      rotation.m[row][column] = transform[row][column] / zoom;
-    }
+    for (std::size_t row = 0; row < 3; ++row) scaled.m[row][column] = transform[row][column] / zoom;
   }
+  return scaled;
+}
+
+// A NaN compares false, too.
+bool is_singular(const nifti_dmat33& scaled) {
   constexpr double kSingular = 1e-9;
-  // A NaN compares false, too.
-  if (!(std::abs(nifti_dmat33_determ(rotation)) > kSingular)) {
+  return !(std::abs(nifti_dmat33_determ(scaled)) > kSingular);
+}
+
+// The orthogonal factor of the polar decomposition.
+nifti_dmat33 without_zooms_and_shears(const Matrix3& transform) {
+  const nifti_dmat33 scaled = without_zooms(transform);
+  if (is_singular(scaled))
     throw DataError("its orientation (sform, qform or pixdim) is singular; correct the header");
-  }
-  return nifti_dmat33_polar(rotation);
+  return nifti_dmat33_polar(scaled);
 }
 
 }  // namespace
+
+bool is_singular(const Matrix3& transform) {
+  return is_singular(without_zooms(transform));
+}
 
 Orientation closest_ras(const Matrix3& transform) {
   nifti_dmat33 rotation = without_zooms_and_shears(transform);

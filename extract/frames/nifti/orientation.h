@@ -20,6 +20,8 @@ using Orientation = std::array<FileAxis, 3>;
 // The upper left 3×3 of a voxel-to-scanner transform, [row][column].
 using Matrix3 = std::array<std::array<double, 3>, 3>;
 
+bool is_singular(const Matrix3& transform);  // it maps the volume to a plane, or to no numbers
+
 // The axes of the closest "RAS+" array, chosen as nibabel's io_orientation does: the strongest
 // components of the nearest orthogonal matrix first. DataError for a singular transform.
 Orientation closest_ras(const Matrix3& transform);

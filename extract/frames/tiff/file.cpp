@@ -25,8 +25,9 @@ struct TiffCallbacks {
   static tmsize_t read(thandle_t handle, void* data, tmsize_t count) {
     auto& stream = *static_cast<Stream*>(handle);
     return stream.kept.guard(tmsize_t{-1}, [&] {
-      const std::size_t got = stream.file->read_some(
-          stream.position, {static_cast<std::byte*>(data), static_cast<std::size_t>(count)});
+      const std::size_t got =
+          stream.file->read_some(stream.position + stream.ahead,
+                                 {static_cast<std::byte*>(data), static_cast<std::size_t>(count)});
       stream.position += got;
       return static_cast<tmsize_t>(got);
     });
@@ -163,35 +164,70 @@ bool TiffFile::has_several_pages() {
 }
 
 // Pages that share their data, which no writer makes, could be of any size together.
-std::vector<std::uint64_t> TiffFile::pages(std::string& fault) {
-  std::vector<std::uint64_t> offsets;
-  const std::uint64_t first = TIFFCurrentDirOffset(tiff_.get()), first_least = least_bytes();
+std::vector<TiffDirectory> TiffFile::directories(std::string& fault) {
+  std::vector<TiffDirectory> found;
+  std::size_t frames = 0;
   std::uint64_t least = 0;
-  for (std::size_t directory = 0;; ++directory) {
-    if (is_frame()) {
-      offsets.push_back(TIFFCurrentDirOffset(tiff_.get()));
+  const std::uint64_t first_least = least_bytes();
+  for (;;) {
+    found.push_back({TIFFCurrentDirOffset(tiff_.get()), is_frame()});
+    if (found.back().is_frame) {
+      ++frames;
       least += least_bytes();
     }
     if (is_last()) break;
-    if (directory + 1 == kMaxPages) throw DataError("it has more than 65536 pages");
+    if (found.size() == kMaxPages) throw DataError("it has more than 65536 pages");
     if (TIFFReadDirectory(tiff_.get()) != 0) continue;
     stream_->kept.rethrow();
-    fault = concat("the directory of page ", directory + 1,
+    fault = concat("the directory of page ", found.size(),
                    " is damaged or truncated (they count from 0)");
-    if (offsets.empty()) throw DataError(fault);
-    fault += concat("; ", plural(offsets.size(), "page"),
-                    " before that can be read, how many are lost is not known");
+    if (frames == 0) throw DataError(fault);
     break;
   }
-  if (offsets.empty()) {
-    offsets.push_back(first);
-    least = first_least;
-  }
+  if (std::exchange(frames, std::max<std::size_t>(1, frames)) == 0) least = first_least;
   if (least > stream_->file->size()) {
-    throw DataError(concat("it is damaged or truncated: its ", plural(offsets.size(), "page"),
+    throw DataError(concat("it is damaged or truncated: its ", plural(frames, "page"),
                            " cannot lie in ", stream_->file->size(), " bytes"));
   }
-  return offsets;
+  return found;
+}
+
+std::string TiffFile::description() const {
+  const char* text = nullptr;
+  return TIFFGetField(tiff_.get(), TIFFTAG_IMAGEDESCRIPTION, &text) == 1 ? text : "";
+}
+
+int TiffFile::samples() const {
+  return static_cast<int>(field(TIFFTAG_SAMPLESPERPIXEL, 1));
+}
+
+// Of the current directory's samples, where they are plain, all behind one another.
+std::optional<std::uint64_t> TiffFile::offset_in_one_piece() {
+  read_layout();
+  const bool in_planes =
+      layout_.samples > 1 && field(TIFFTAG_PLANARCONFIG, 1) != PLANARCONFIG_CONTIG;
+  if (compression_ != COMPRESSION_NONE || in_planes || TIFFIsTiled(tiff_.get()) != 0)
+    return std::nullopt;
+  const std::uint32_t strips = TIFFNumberOfStrips(tiff_.get());
+  const std::uint64_t first = strips > 0 ? TIFFGetStrileOffset(tiff_.get(), 0) : 0;
+  std::uint64_t end = first;
+  for (std::uint32_t strip = 0; strip < strips; ++strip) {
+    if (TIFFGetStrileOffset(tiff_.get(), strip) != end) return std::nullopt;
+    end += TIFFGetStrileByteCount(tiff_.get(), strip);
+  }
+  return first > 0 && end - first == image_bytes() ? std::optional(first) : std::nullopt;
+}
+
+// A file that ends with its first image has the description of others that were left out.
+std::int64_t TiffFile::images_behind(std::int64_t stated) {
+  if (stated < 2 || !is_last() || !is_frame()) return 1;
+  const auto offset = offset_in_one_piece();
+  const std::uint64_t size = stream_->file->size();
+  constexpr std::uint64_t kPadding = 16;
+  if (!offset || *offset > size || image_bytes() + kPadding >= size - *offset) return 1;
+  const std::uint64_t there = size - *offset;
+  const auto begun = static_cast<std::int64_t>((there + image_bytes() - 1) / image_bytes());
+  return std::min(stated, begun);
 }
 
 std::uint32_t TiffFile::field(std::uint32_t tag, std::uint32_t otherwise) const {
@@ -212,25 +248,32 @@ void TiffFile::read_layout() {
   format_ = field(TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_UINT);
 }
 
-// The least that the current page takes of the file.
-std::uint64_t TiffFile::least_bytes() {
-  read_layout();
+// What the current page's samples take where they are plain, in pictures of a size that is read.
+std::uint64_t TiffFile::image_bytes() const {
   const auto side = [](std::int64_t value) {
     return static_cast<std::uint64_t>(std::min(value, kMaxSide));
   };
   const auto bits = static_cast<std::uint64_t>(std::min(layout_.bits, 64));
   const auto samples = static_cast<std::uint64_t>(std::min(layout_.samples, 64));
-  const std::uint64_t row = (side(layout_.width) * samples * bits + 7) / 8;
-  return row * side(layout_.height) / inflation(compression_);
+  return (side(layout_.width) * samples * bits + 7) / 8 * side(layout_.height);
 }
 
-TiffPage TiffFile::open_page(std::uint64_t directory) {
-  if (TIFFCurrentDirOffset(tiff_.get()) != directory &&
-      TIFFSetSubDirectory(tiff_.get(), directory) == 0) {
+// The least that the current page takes of the file.
+std::uint64_t TiffFile::least_bytes() {
+  read_layout();
+  return image_bytes() / inflation(compression_);
+}
+
+TiffPage TiffFile::open_page(const TiffPlace& place) {
+  stream_->ahead = 0;
+  // What libtiff keeps of an image's samples must not stand for another's.
+  if ((TIFFCurrentDirOffset(tiff_.get()) != place.directory || place.image > 0 || ahead_ > 0) &&
+      TIFFSetSubDirectory(tiff_.get(), place.directory) == 0) {
     stream_->kept.rethrow();
     damaged_tiff();
   }
   read_layout();
+  ahead_ = static_cast<std::uint64_t>(place.image) * image_bytes();
   page_ = {layout_.width, layout_.height, 1, Depth::k8,
            static_cast<int>(field(TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT))};
   check_size();
@@ -322,6 +365,7 @@ void TiffFile::hand_over(const std::byte* raw) {
 void TiffFile::read_rows(
     const std::function<void(std::int64_t y, std::span<const double>)>& visit) {
   row_.resize(static_cast<std::size_t>(page_.width * page_.channels));
+  stream_->ahead = ahead_;
   stream_->kept.call([&] {
     read_tiff_rows(tiff_.get(), layout_, [&](std::int64_t y, const std::byte* raw) {
       hand_over(raw);

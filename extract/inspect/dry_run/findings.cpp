@@ -83,9 +83,10 @@ std::string count_of(std::size_t count, const char* noun) {
   return count ? plural(count, noun) : std::string();
 }
 
-// The slices of one time point of a 4-D volume have one time by right.
+// Slices and channels of one time point have one time by right.
 std::string duplicate_times(const ExamSurvey& exam) {
-  return exam.kind.starts_with("nifti") ? "" : count_of(exam.timing.duplicate, "time");
+  const bool by_right = exam.kind.starts_with("nifti") || exam.kind.starts_with("stack");
+  return by_right ? "" : count_of(exam.timing.duplicate, "time");
 }
 
 // Slices of a volume have no times by right.

@@ -1,7 +1,7 @@
 // Reads every exam of an input and prints what came out as JSON lines, for the cross-checks:
 //   frames_driver INPUT FRAMES [--axis=0|1|2] [--slices=BEGIN:END:STEP] [--window=…]
 //                 [--start=S] [--end=S] [--decode-all] [--by-study] [--keep-patient-id] [--salt=S]
-//                 [--dump=FILE] [--peak] [FRAME_COLUMN …]
+//                 [--streams=COLUMN] [--dump=FILE] [--peak] [FRAME_COLUMN …]
 // --decode-all does so although --start or --end would let a clip be read in part.
 // One line per exam: what its header says, its slots with index, time, size, spacing, region and
 // the SHA-256 of the RGB pixels, or the error. --dump writes the pixels of all frames to FILE.
@@ -53,9 +53,13 @@ Json read(const frames::ExamSpec& exam, const frames::FrameSelection& selection,
             {"patient", exam.patient},
             {"start_time", json_number(exam.start_time)},
             {"columns", Json::object()},
+            {"streams", Json::array()},
             {"files", Json::array()}};
   for (const auto& [name, value] : exam.columns) line["columns"][name] = value;
-  for (const auto& item : exam.items) line["files"].push_back(item.name);
+  for (const auto& item : exam.items) {
+    line["files"].push_back(item.name);
+    line["streams"].push_back(item.stream);
+  }
   Json slots = Json::array();
   try {
     const auto summary = frames::read_exam(exam, selection, options, [&](frames::ExamSlot&& slot) {
@@ -115,6 +119,8 @@ int main(int argc, char** argv) {
         dump.open(argv[i] + std::string_view("--dump=").size(), std::ios::binary);
       } else if (std::string_view(argv[i]).starts_with("--exam-from=")) {
         options.exam_from = argv[i] + std::string_view("--exam-from=").size();
+      } else if (std::string_view(argv[i]).starts_with("--streams=")) {
+        options.streams = argv[i] + std::string_view("--streams=").size();
       } else if (std::string_view(argv[i]) == "--sort-by-time") {
         options.sort_by_time = true;
       } else if (std::string_view(argv[i]) == "--allow-unordered") {

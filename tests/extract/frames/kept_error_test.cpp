@@ -79,7 +79,7 @@ std::string tiff_bytes() {
 void read_tiff(std::shared_ptr<const ByteSource> bytes) {
   TiffFile file(std::move(bytes));
   std::string fault;
-  file.open_page(file.pages(fault).front());
+  file.open_page({file.directories(fault).front().offset});
   file.read_rows([](std::int64_t, std::span<const double>) {});
 }
 
