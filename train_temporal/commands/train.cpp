@@ -19,7 +19,7 @@
 #include "common/torch/device_memory.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/commands/flat_config.h"
-#include "train_temporal/commands/list/run_list.h"
+#include "train_temporal/commands/run_list.h"
 #include "train_temporal/commands/option_checks.h"
 #include "train_temporal/commands/run_files.h"
 #include "train_temporal/commands/train_benchmark.h"

@@ -59,7 +59,7 @@ void add_run(OptionRows& rows, TrainOptions& options) {
   rows.toggle("benchmark", options.benchmark,
               "train for a few seconds and print what a run will take; nothing is written");
   rows.parsed(
-      "list", "RUNS", [](auto&, auto&) {}, "compare runs; see --list --help");
+      "list", "RUNS", [](auto&, auto&) {}, "list runs with their figures; see --list --help");
 }
 
 void add_splits(OptionRows& rows, TrainOptions& options) {

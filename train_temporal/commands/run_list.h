@@ -1,11 +1,9 @@
-// `coldframe train --list RUNS…`: runs side by side, from what their folders say. No LibTorch.
+// `coldframe train --list RUNS…`: a line for each run, from what its folder says. No LibTorch.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
-
-#include "common/files/json.h"
 
 namespace coldframe::temporal {
 
@@ -19,7 +17,6 @@ struct ListedRun {
   double value = 0, low = 0, high = 0;
   double seconds = 0, peak_bytes = 0;  // NaN: not known
   std::string date;                    // of its end, or of its latest step: "2026-11-21 20:15", UTC
-  Json options;                        // config.json: all that the run was told
   std::string problem;                 // why it cannot be read; all but `folder` is empty then
 };
 

@@ -1,4 +1,4 @@
-#include "train_temporal/commands/list/run_list.h"
+#include "train_temporal/commands/run_list.h"
 
 #include <algorithm>
 #include <chrono>
@@ -12,7 +12,6 @@
 #include "common/files/json.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
-#include "train_temporal/commands/list/differing_options.h"
 #include "train_temporal/report/report.h"
 
 namespace coldframe::temporal {
@@ -22,7 +21,7 @@ namespace {
 constexpr const char* kUnfinished = ".unfinished";
 
 const CommandHelp kHelp{"coldframe train --list RUNS… [--json]",
-                        "Compares runs: give run folders, or folders that hold runs. The figure is "
+                        "Lists runs: give run folders, or folders that hold runs. The figure is "
                         "the first that a run reports, the mean over folds with its interval.",
                         "coldframe train --list runs"};
 
@@ -123,12 +122,12 @@ ListedRun read_run(const fs::path& folder) {
   run.folder = folder;
   run.value = run.low = run.high = run.seconds = run.peak_bytes = NAN;
   try {
-    run.options = read_json_file(folder / "config.json");
-    read_config(run.options, run);
+    const Json config = read_json_file(folder / "config.json");
+    read_config(config, run);
     run.finished = fs::exists(folder / "summary.json") && folder.extension() != kUnfinished;
     run.fits_done = run.finished ? run.fits : count_records(folder);
     if (run.finished) read_summary(read_json_file(folder / "summary.json"), run);
-    const auto compared = run.options.at("compare").size();
+    const auto compared = config.at("compare").size();
     if (compared > 0) run.model += concat(" + ", compared);
     run.date = latest_change(folder);
   } catch (const Error& error) {
@@ -177,31 +176,6 @@ std::vector<std::string> row_of(const ListedRun& run) {
           run.backbone.empty() ? "-" : run.backbone};
 }
 
-std::vector<ListedRun> readable(std::vector<ListedRun> runs) {
-  std::erase_if(runs, [](const ListedRun& run) { return !run.problem.empty(); });
-  return runs;
-}
-
-DifferingOptions differences_of(const std::vector<ListedRun>& runs) {
-  std::vector<Json> configs;
-  for (const ListedRun& run : runs) configs.push_back(run.options);
-  return differing_options(configs);
-}
-
-std::string differences_text(const std::vector<ListedRun>& all) {
-  const std::vector<ListedRun> runs = readable(all);
-  const DifferingOptions differing = differences_of(runs);
-  if (differing.names.empty()) return "";
-  TextRows rows = {{"RUN"}};
-  for (const std::string& name : differing.names) rows.front().push_back(name);
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    rows.push_back({name_of(runs[i])});
-    for (const std::string& value : differing.values[i])
-      rows.back().push_back(value.empty() ? "-" : value);
-  }
-  return concat("\nOptions that differ\n", table_text(rows));
-}
-
 }  // namespace
 
 std::vector<ListedRun> find_runs(const std::vector<fs::path>& paths) {
@@ -235,13 +209,11 @@ std::string runs_table(const std::vector<ListedRun>& runs) {
   TextRows rows = {{"RUN", "RESULT", "TARGET", "MODEL", "FOLDS × SEEDS", "TENSORS", "TIME",
                     "DATE (UTC)", "FEATURES"}};
   for (const ListedRun& run : runs) rows.push_back(row_of(run));
-  return table_text(rows) + differences_text(runs);
+  return table_text(rows);
 }
 
 std::string runs_json(const std::vector<ListedRun>& runs) {
   Json list = Json::array();
-  const DifferingOptions differing = differences_of(readable(runs));
-  std::size_t at = 0;  // of those that can be read
   for (const ListedRun& run : runs) {
     if (!run.problem.empty()) {
       list.push_back({{"folder", run.folder.string()}, {"problem", run.problem}});
@@ -261,10 +233,6 @@ std::string runs_json(const std::vector<ListedRun>& runs) {
     json["seconds"] = json_number(run.seconds);
     json["date"] = run.date;
     json["features"] = run.backbone;
-    json["options_that_differ"] = Json::object();
-    for (std::size_t i = 0; i < differing.names.size(); ++i)
-      json["options_that_differ"][differing.names[i]] = differing.values[at][i];
-    ++at;
     list.push_back(std::move(json));
   }
   return list.dump(2) + "\n";
