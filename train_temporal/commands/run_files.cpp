@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "common/charts/files/for_paper.h"
 #include "common/cli/error.h"
-#include "common/cli/log.h"
 #include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 #include "train_temporal/models/model_file.h"
@@ -86,14 +84,8 @@ void write_figures(const std::filesystem::path& folder, const RunReport& report,
   const auto place = folder / kFiguresFolder;
   std::filesystem::create_directories(place);
   write_file_atomically(place / kLatexFile, latex_tables(page));
-  std::string missing;
-  for (const auto& [name, content] : report_files(report)) {
-    const auto file = place / name;
-    write_file_atomically(file, content);
-    if (file.extension() != ".svg" || !missing.empty()) continue;
-    missing = html::draw_png(file, std::filesystem::path(file).replace_extension(".png"));
-  }
-  if (!missing.empty()) log_warning("figures are SVG files without PNG ones: " + missing);
+  for (const auto& [name, content] : report_files(report))
+    write_file_atomically(place / name, content);
 }
 
 void require_figures(const std::filesystem::path& run) {

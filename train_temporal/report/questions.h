@@ -53,7 +53,7 @@ void add_questions(Rows& rows, Questions& questions) {
             "figures are of patients (`patient`), whose exams' predictions are averaged, or of a "
             "patient's exams with one value of a column (`study`)");
   rows.toggle("figures", questions.figures,
-              "write drawings as SVG and PNG and tables as CSV and LaTeX into a folder `figures` "
+              "write drawings as SVG and tables as CSV and LaTeX into a folder `figures` "
               "beside the report, too");
   rows.toggle("without-thumbnails", questions.without_thumbnails,
               "show no pictures of the frames in the report, although the cache has them");

@@ -4,7 +4,7 @@
 #include <array>
 #include <functional>
 
-#include "common/charts/files/for_paper.h"
+#include "common/charts/svg_file.h"
 #include "common/text/text.h"
 #include "train_temporal/report/sections/sections.h"
 
@@ -63,7 +63,7 @@ bool is_report_file(const std::string& name) {
   if (const auto dash = stem.find('-'); dash != stem.npos && is_number(stem.substr(0, dash)))
     stem.erase(0, dash + 1);  // of the target
   if (ending == ".csv") return stem == kFigureTable || is_of(&Section::tables, stem);
-  return (ending == ".svg" || ending == ".png") && is_of(&Section::drawings, stem);
+  return ending == ".svg" && is_of(&Section::drawings, stem);
 }
 
 }  // namespace coldframe::temporal

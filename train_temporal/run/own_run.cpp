@@ -23,8 +23,8 @@ constexpr std::array kFilesOfRuns = {
     "splits.csv", "search.csv", "metrics.csv", "report.html", "against.html", "validation.csv"};
 constexpr std::array kFoldersOfRuns = {"models", kControlsFolder, kStateFolder, kFiguresFolder};
 // Of what lies in these folders.
-constexpr std::array<std::string_view, 10> kEndings = {
-    ".safetensors", ".json",           ".ini",         ".csv", ".svg", ".png", ".tex",
+constexpr std::array<std::string_view, 9> kEndings = {
+    ".safetensors", ".json",           ".ini",         ".csv", ".svg", ".tex",
     kRecordSuffix,  kCheckpointSuffix, kPartLockSuffix};
 
 // What a killed process was writing, and what NFS keeps of a file that was removed while open.

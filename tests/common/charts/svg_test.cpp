@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/charts/files/for_paper.h"
+#include "common/charts/svg_file.h"
 #include "common/charts/html.h"
 #include "common/text/text.h"
 
