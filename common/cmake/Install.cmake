@@ -35,8 +35,7 @@ function(coldframe_install)
   endforeach()
 endfunction()
 
-# Man pages and completions, of what the programs say: into P/share, of a wheel into the environment's share, where man
-# and shells look.
+# Man pages of what the programs say: into P/share, of a wheel into the environment's share, where man looks.
 function(coldframe_install_help_pages)
   set(pages ${CMAKE_BINARY_DIR}/help_pages)
   install(CODE "execute_process(COMMAND python3 ${CMAKE_SOURCE_DIR}/common/cli/dispatch/help_pages.py ${CMAKE_BINARY_DIR}/bin/coldframe

@@ -1,4 +1,4 @@
-"""Man pages and completions, of the programs' --help, as the shells themselves complete."""
+"""Man pages of the programs' --help."""
 
 import os
 import re
@@ -14,44 +14,12 @@ sys.path.insert(0, str(ROOT / "common/cli/dispatch"))
 
 import help_pages  # noqa: E402
 
-PLACES = {"bash": "bash-completion/completions/coldframe", "zsh": "zsh/site-functions/_coldframe", "fish": "fish/vendor_completions.d/coldframe.fish"}
-
 
 @pytest.fixture(scope="module")
 def share(tmp_path_factory):
     folder = tmp_path_factory.mktemp("share")
     help_pages.main(BUILD / "bin/coldframe", folder)
     return folder
-
-
-def complete(share, shell, line):
-    """What the shell offers for the last word of `line`."""
-    words, file = line.split(" "), share / PLACES[shell]
-    if shell == "bash":
-        code = f"source {file}; COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}; _coldframe; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-    elif shell == "zsh":  # its completion system works in a terminal alone: what it is given is looked at
-        code = (f"_describe() {{ print -l -- ${{(P)2}} }}; _files() {{ }}; words=({' '.join(repr(word) for word in words)}); CURRENT={len(words)}; source {file}")
-    else:
-        code = f"source {file}; complete -C '{line}'"
-    done = subprocess.run([shell, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    offered = [re.split(r"[\t:]", entry)[0] for entry in done.stdout.splitlines()]
-    return {word for word in offered if word.startswith(words[-1])} - {""}
-
-
-@pytest.mark.parametrize("shell", PLACES)
-@pytest.mark.parametrize("line, offered", [
-    ("coldframe ev", {"evaluate"}),
-    ("coldframe cache pr", {"progress", "prune"}),
-    ("coldframe bundle mak", {"make"}),
-    ("coldframe train --fold", {"--folds"}),
-    ("coldframe extract --input x --rando", {"--random-weights"}),
-    ("coldframe cache ls x.h5 --wher", {"--where"}),
-    ("coldframe bundle make run --weig", {"--weights"}),
-    ("coldframe nothing --fold", set()),
-])
-def test_a_shell_completes_commands_verbs_and_options(share, shell, line, offered):
-    assert complete(share, shell, line) == offered
 
 
 def test_every_option_of_every_command_is_in_its_man_page(share):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Man pages, and completions for bash, zsh and fish, of what Coldframe's programs say with --help.
+"""Man pages of what Coldframe's programs say with --help.
 
 help_pages.py PROGRAM FOLDER     PROGRAM is build/bin/coldframe, FOLDER becomes PREFIX/share
 """
@@ -17,11 +17,6 @@ class Option:
     short: str  # "h", or ""
     value: str  # "PATH", or "" for a switch
     text: str  # what it does
-
-    @property
-    def sentence(self):
-        """Its text up to the first clause's end, for a list of completions."""
-        return re.split(r"[;:(]", self.text)[0].strip()
 
 
 @dataclass
@@ -104,97 +99,12 @@ def man_page(page, version):
     return "\n".join(lines) + "\n"
 
 
-def quoted(text):
-    return "'" + text.replace("'", "'\\''") + "'"
-
-
-def choices(page):
-    """What may follow a page's words: its commands, or its options (for a word that begins with a dash)."""
-    return list(page.below), [f"--{option.name}" for option in page.options]
-
-
-def bash(pages):
-    cases = []
-    for page in pages:
-        below, options = choices(page)
-        cases.append(f"    {quoted(' '.join(page.words))}) below={quoted(' '.join(below))} options={quoted(' '.join(options))} ;;")
-    return """# Completion of coldframe for bash.
-_coldframe() {
-  local word=${COMP_WORDS[COMP_CWORD]} key='' below='' options='' i
-  for ((i = 1; i < COMP_CWORD && i < 3; ++i)); do
-    [[ ${COMP_WORDS[i]} == -* ]] && break
-    case ${key:+$key }${COMP_WORDS[i]} in
-      NAMES) key=${key:+$key }${COMP_WORDS[i]} ;;
-      *) break ;;
-    esac
-  done
-  case $key in
-CASES
-  esac
-  if [[ $word == -* ]]; then COMPREPLY=($(compgen -W "$options" -- "$word"))
-  elif [[ -n $below ]]; then COMPREPLY=($(compgen -W "$below" -- "$word"))
-  else COMPREPLY=(); fi
-}
-complete -o default -F _coldframe coldframe
-""".replace("NAMES", "|".join(quoted(" ".join(page.words)) for page in pages if page.words)).replace("CASES", "\n".join(cases))
-
-
-def zsh(pages):
-    cases = []
-    for page in pages:
-        below = " ".join(quoted(f"{word}:{text}") for word, text in page.below.items())
-        options = " ".join(quoted(f"--{option.name}:{option.sentence}") for option in page.options)
-        cases.append(f"    {quoted(' '.join(page.words))}) below=({below}) options=({options}) ;;")
-    return """#compdef coldframe
-_coldframe() {
-  local -a below options
-  local key='' i
-  for ((i = 2; i < CURRENT && i < 4; ++i)); do
-    case ${key:+$key }${words[i]} in
-      NAMES) key=${key:+$key }${words[i]} ;;
-      *) break ;;
-    esac
-  done
-  case $key in
-CASES
-  esac
-  if [[ ${words[CURRENT]} == -* ]]; then _describe option options
-  elif (( ${#below} )); then _describe command below
-  else _files; fi
-}
-_coldframe "$@"
-""".replace("NAMES", "|".join(quoted(" ".join(page.words)) for page in pages if page.words)).replace("CASES", "\n".join(cases))
-
-
-def fish(pages):
-    lines = ["# Completion of coldframe for fish.", "function __coldframe_at", "  set -l words (commandline -opc)[2..]",
-             "  set -l wanted (string split -n ' ' -- $argv[1])", "  test (count $words) -ge (count $wanted); or return 1",
-             "  test (count $wanted) -eq 0; and return (test (count $words) -eq 0; echo $status)",
-             '  test "$words[1..'"$(count $wanted)]\" = \"$argv[1]\"", "end"]
-    for page in pages:
-        key = " ".join(page.words)
-        for word, text in page.below.items():
-            condition = f"__coldframe_at {quoted(key)}; and test (count (commandline -opc)) -eq {len(page.words) + 1}"
-            lines.append(f"complete -c coldframe -f -n {quoted(condition)} -a {word} -d {quoted(text)}")
-        for option in page.options:
-            needs = " -r" if option.value else ""
-            lines.append(f"complete -c coldframe -n {quoted(f'__coldframe_at {quoted(key)}')} -l {option.name}{needs} -d {quoted(option.sentence)}")
-    return "\n".join(lines).replace("\\'\\''", "\\'") + "\n"
-
-
-def write(path, text):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-
-
 def main(program, folder):
-    pages = read_pages(program)
+    pages, folder = read_pages(program), folder / "man/man1"
+    folder.mkdir(parents=True, exist_ok=True)
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     for page in pages:
-        write(folder / "man/man1" / ("-".join(["coldframe", *page.words]) + ".1"), man_page(page, version))
-    write(folder / "bash-completion/completions/coldframe", bash(pages))
-    write(folder / "zsh/site-functions/_coldframe", zsh(pages))
-    write(folder / "fish/vendor_completions.d/coldframe.fish", fish(pages))
+        (folder / ("-".join(["coldframe", *page.words]) + ".1")).write_text(man_page(page, version))
 
 
 if __name__ == "__main__":
