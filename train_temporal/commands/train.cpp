@@ -12,7 +12,6 @@
 #include "common/cli/log.h"
 #include "common/files/publish/atomic_file.h"
 #include "common/system/memory.h"
-#include "common/system/monitor.h"
 #include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
 #include "common/torch/device.h"
@@ -102,7 +101,6 @@ class TrainingRun {
   SearchResult found_;
   std::unique_ptr<tune::TunedSource> tuned_;  // of --tune
   Placement placement_;
-  std::unique_ptr<Monitor> monitor_;
   double load_seconds_ = 0;
 };
 
@@ -127,7 +125,6 @@ TrainingRun::TrainingRun(const TrainOptions& options, const RunFolder* folder)
   options_.fit.tune.threads = threads_of_tuning(experiment(), begun);
   check_earlier_run(experiment(), cohort_);
   choose_device(begun);
-  if (folder != nullptr && !folder->finished()) monitor_ = start_monitor(options_, devices_);
   load_features();
   check_tuning(experiment());
 }
@@ -336,7 +333,6 @@ int TrainingRun::run(RunFolder& folder) {
   write_unlike_training(datasets_.front(), splits_, folder.file(kUnlikeFile));
   RunReport result = report(models, fits);
   Json summary = metrics_json(result);
-  if (monitor_) add_machine(*monitor_, options_.monitor, result.targets.front(), summary);
   for (const TargetReport& target : result.targets) {
     for (const std::string& warning : data_warnings(target)) log_warning(warning);
   }

@@ -1,7 +1,6 @@
 #include "train_temporal/commands/train_report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <set>
 
@@ -10,8 +9,6 @@
 #include "common/files/csv.h"
 #include "common/files/fingerprint.h"
 #include "common/files/publish/atomic_file.h"
-#include "common/files/publish/outputs.h"
-#include "common/system/cuda_driver.h"
 #include "common/text/text.h"
 #include "train_temporal/run/results/held_out.h"
 #include "train_temporal/splits/split_parts.h"
@@ -50,51 +47,6 @@ FoldCurve curve_of(const FinishedFit& fit) {
     curve.validation_loss.push_back(losses.validation);
   }
   return curve;
-}
-
-std::unique_ptr<Monitor> start_monitor(const TrainOptions& options,
-                                       const std::vector<torch::Device>& devices) {
-  if (options.monitor.empty()) return nullptr;
-  MonitorOptions settings;
-  settings.csv = options.monitor;
-  settings.existing = existing_for(options.existing.overwrite);
-  for (const torch::Device& device : devices)
-    if (device.is_cuda()) settings.gpus.push_back(cuda_driver::pci_bus_id(device.index()));
-  return std::make_unique<Monitor>(settings);
-}
-
-// Rows of earlier starts may come before: time_s counts anew in each.
-static CsvTable rows_of_last_start(const std::filesystem::path& csv) {
-  CsvTable table = read_csv(csv);
-  const std::size_t column = table.require_column("time_s");
-  double before = 0, now = 0;
-  std::size_t first = 0;
-  for (std::size_t row = 0; row < table.rows.size(); ++row, before = now)
-    if (parse_double(table.rows[row][column], now) && now < before) first = row;
-  table.rows.erase(table.rows.begin(), table.rows.begin() + static_cast<std::ptrdiff_t>(first));
-  return table;
-}
-
-void add_machine(Monitor& monitor, const std::filesystem::path& csv, TargetReport& report,
-                 Json& summary) {
-  const ResourceSummary taken = monitor.finish();
-  summary["machine"] = to_json(taken);
-  report.resources.emplace_back("machine", to_text(taken));
-  const CsvTable table = rows_of_last_start(csv);
-  MachineLoad& load = report.machine;
-  const auto take = [&](const char* name, std::vector<double>& values) {
-    const std::size_t column = table.require_column(name);
-    for (const auto& row : table.rows) {
-      double value = 0;
-      if (!parse_double(row[column], value)) value = std::nan("");
-      values.push_back(value);
-    }
-  };
-  take("time_s", load.time_s);
-  take("resident_bytes", load.resident_bytes);
-  take("cpu_percent", load.cpu_percent);
-  take("gpu_percent", load.gpu_percent);
-  take("gpu_memory_bytes", load.gpu_bytes);
 }
 
 std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,

@@ -1,15 +1,11 @@
-// What a training run alone has to tell: its curves, the machine's load, warnings of fits, and how
-// it compares with an earlier run.
+// What a training run alone has to tell: its curves, warnings of fits, and how it compares with an
+// earlier run.
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "common/system/monitor.h"
-#include "common/torch/tensor.h"
 #include "train_temporal/run/results/results.h"
 #include "train_temporal/run/run_folder.h"
 
@@ -20,13 +16,6 @@ std::vector<std::size_t> exams_in(const std::vector<Split>& splits);
 // exams.
 std::string data_digest(const Cohort& cohort, const std::vector<Split>& splits);
 FoldCurve curve_of(const FinishedFit& fit);
-
-// Null without --monitor.
-std::unique_ptr<Monitor> start_monitor(const TrainOptions& options,
-                                       const std::vector<torch::Device>& devices);
-// Ends it; the report gets what its CSV says.
-void add_machine(Monitor& monitor, const std::filesystem::path& csv, TargetReport& report,
-                 Json& summary);
 
 // Adds the comparison with --against to the run and its summary; its text, empty where there is
 // none. A run whose exams the other knows by other labels is warned of and not lost.

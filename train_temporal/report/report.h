@@ -138,11 +138,6 @@ struct CovariateFacts {
   std::size_t missing = 0;
 };
 
-// The machine while a run trained, once a second; NaN where something is not known.
-struct MachineLoad {
-  std::vector<double> time_s, resident_bytes, cpu_percent, gpu_percent, gpu_bytes;
-};
-
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
 // Whether the model was fitted on patients of the report: not, perhaps on some, whose ids are the
@@ -158,7 +153,6 @@ struct RunFacts {
   std::vector<CohortShift> shift;  // of an evaluation
   double shift_rate = 0;           // the share of held-out exams that would be flagged
   KeyValues configuration, recipe, resources;
-  MachineLoad machine;  // empty: it was not watched
   std::string against;  // the model that is another run's, to compare with; empty: none
   bool tuned = false;   // the ViT was trained with the main model
   std::vector<CovariateFacts> covariates;

@@ -172,7 +172,6 @@ def test_who_has_other_settings_or_the_same_part_is_refused(cache, tmp_path):
     ("train", ["--part", "2/2"], {}, "expected I/N"),
     ("train", ["--part", "0/2", "--overwrite"], {}, "--overwrite"),
     ("train", ["--part", "0/2", "--resume"], {}, "--resume"),
-    ("train", ["--part", "0/2", "--monitor", "load.csv"], {}, "--monitor"),
     ("predict", [], {"RANK": 0, "WORLD_SIZE": 2}, "one process"),
 ])
 def test_what_cannot_be_divided_is_refused(tmp_path, verb, more, environment, said):

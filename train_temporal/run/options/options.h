@@ -87,7 +87,6 @@ struct TrainOptions : ModelChoice {
   std::uint64_t memory_budget = 0;  // bytes that tensors may take on the device; 0: all
   bool benchmark = false;           // train for a few seconds, print what a run will take
   Requirements required;            // ends a run before it begins where they do not hold
-  std::filesystem::path monitor;    // CSV of the machine's load; empty: none
   bool json = false;
   std::string part;                     // see ExistingRun::part; empty: the whole
   JobStep step;                         // from the environment

@@ -70,8 +70,6 @@ void check_part(TrainOptions& options) {
                              existing.overwrite
                                  ? "--overwrite out, and remove a run of that name yourself"
                                  : "--resume out: it is for one process, after all parts"));
-  if (!options.monitor.empty())
-    throw ConfigError("--monitor watches one process, and a part is one of several; leave it out");
   if (options.benchmark) throw ConfigError("--benchmark measures the whole run; leave --part out");
 }
 
@@ -114,9 +112,8 @@ void resolve(const OptionRows& rows, TrainOptions& options) {
   rows.require("cache");
   rows.require("target");
   if (!options.benchmark) rows.require("out");
-  if (options.benchmark && (options.required.asked() || !options.monitor.empty()))
-    throw ConfigError(
-        "--benchmark prints what a run takes; --require and --monitor are of the run");
+  if (options.benchmark && options.required.asked())
+    throw ConfigError("--benchmark prints what a run takes, and --require is of the run; give one");
   options.given = rows.given();
   options.bootstrap.seed = options.seed;
   resolve_caches(options.data);

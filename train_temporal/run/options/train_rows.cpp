@@ -1,7 +1,6 @@
 // The options of `train`, group by group.
 #include "train_temporal/run/options/train_rows.h"
 #include "common/cli/error.h"
-#include "common/system/monitor.h"
 #include "common/text/text.h"
 #include "train_temporal/models/registry.h"
 #include "train_temporal/run/options/shared_rows.h"
@@ -158,9 +157,6 @@ void add_resources(OptionRows& rows, TrainOptions& options) {
       "end with exit code 1, before anything is trained, where a run takes more than memory=6GiB "
       "(of tensors, predicted), epoch=5s (measured for a few seconds) or run=2h (at most); several "
       "with commas between them");
-  rows.text("monitor", options.monitor, "FILE.csv",
-            "write memory, CPU and GPU load once a second; the report draws them")
-      .written_to(is_monitor_table);
 }
 
 }  // namespace
