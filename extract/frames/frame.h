@@ -68,6 +68,7 @@ struct Frame {
   // The share of its values that are finite numbers. NaN is shown black, an infinity as the least
   // or the greatest value is.
   double finite = 1;
+  std::string fault = {};  // why it is lost, though those behind it are not; "" where it is there
 };
 
 }  // namespace coldframe::frames

@@ -113,10 +113,12 @@ void OpenedExam::add_item(std::size_t item) {
     slots_.push_back({item, source, index, kUnknownTime});
   }
   if (last < readable) return;
+  const std::size_t before = slots_.size();
   add_lost(item, std::max(wanted.first, readable), last,
            !tail.empty() ? tail
                          : concat("'", wanted.name, "' has ", plural(available, "frame"),
                                   "; frame ", last, " was asked for (they count from 0)"));
+  if (!tail.empty() && slots_.size() > before) slots_.back().is_tail = true;
 }
 
 // Times that the input states hold, with those inside a clip added. Without any, an exam of one
@@ -182,6 +184,7 @@ ExamSlot missing_slot(std::span<const Slot> slots, std::size_t at, std::string f
 // whose background is NaN, is shown.
 ExamSlot slot_of(std::span<const Slot> slots, std::size_t at, Frame&& frame, const ExamSpec& exam) {
   const std::size_t item = slots[at].item;
+  if (!frame.fault.empty()) return missing_slot(slots, at, std::move(frame.fault));
   if (frame.finite == 0)
     return missing_slot(slots, at,
                         concat("'", exam.items[item].name,
@@ -265,8 +268,12 @@ std::vector<double> OpenedExam::times_to_select_by() const {
 std::vector<std::int64_t> OpenedExam::select(const FrameSelection& selection) const {
   const std::vector<std::int64_t> selected = in_context(concat("exam '", exam_.id, "'"), [&] {
     std::vector<std::size_t> items;
-    for (const Slot& slot : slots_) items.push_back(slot.item);
-    return select_slots(exam_, items, times_to_select_by(), selection);
+    std::vector<std::int64_t> tails;
+    for (const Slot& slot : slots_) {
+      if (slot.is_tail) tails.push_back(static_cast<std::int64_t>(items.size()));
+      items.push_back(slot.item);
+    }
+    return select_slots(exam_, items, times_to_select_by(), selection, tails);
   });
   std::string fault;
   for (const std::int64_t at : selected) {
@@ -278,6 +285,16 @@ std::vector<std::int64_t> OpenedExam::select(const FrameSelection& selection) co
                          fault.empty()
                              ? "all of its selected frames are missing ones"
                              : concat("none of its selected frames can be read: ", fault)));
+}
+
+std::vector<std::string> OpenedExam::remarks() const {
+  std::vector<std::string> remarks;
+  for (const auto& [path, source] : sources_) {
+    std::string remark = source->remark();
+    if (!remark.empty() && std::ranges::find(remarks, remark) == remarks.end())
+      remarks.push_back(std::move(remark));
+  }
+  return remarks;
 }
 
 // One range for all files that want one, so that the same value is equally bright in every frame.

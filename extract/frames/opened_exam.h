@@ -22,6 +22,7 @@ class OpenedExam {
     std::int64_t index = 0;                                    // of the frame in its source
     double time_s = std::numeric_limits<double>::quiet_NaN();  // since the exam's first frame
     std::string fault = {};  // why it has no source; "" for a frame that has no file
+    bool is_tail = false;    // it stands for the lost tail of its file
   };
 
   // All must outlive this; the digest follows what is read. DataError when no file can be opened,
@@ -31,6 +32,7 @@ class OpenedExam {
   const std::vector<Slot>& slots() const { return slots_; }
   // The registry's name of the first file's reader, "images" for several image files.
   const std::string& kind() const { return kind_; }
+  std::vector<std::string> remarks() const;  // Source::remark() of its files, each once
 
   // Indices into slots(), ascending. DataError when every selected frame is a missing one.
   std::vector<std::int64_t> select(const FrameSelection& selection) const;

@@ -29,7 +29,11 @@ struct ReaderOptions {
 
   bool ignore_exif = false;  // --ignore-exif; else JPEG images are turned as their EXIF data states
 
-  // Clips: those frames before the first damaged one count as all that there are.
+  // Clips: what is shown of a picture.
+  bool square_pixels = false;  // --square-pixels: as wide as the stream says that it is shown
+  bool deinterlace = false;    // --deinterlace: the first field of each interlaced frame
+
+  // Clips: those frames that can be read of one that is cut off count as all that there are.
   bool accept_broken_tail = false;  // --accept-broken-tail
 
   // Clips: frames outside these times, in seconds since the clip's first one, are not asked for and

@@ -6,6 +6,7 @@
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
+#include "extract/frames/foreign.h"
 #include "extract/frames/source.h"
 
 namespace coldframe::frames {
@@ -38,6 +39,9 @@ const SourceKind& require_kind(const SourceFile& file) {
   const std::string_view head = file.head();
   if (head.empty()) throw DataError(concat("'", file.path().string(), "' is empty"));
   if (const SourceKind* kind = detect_kind(file)) return *kind;
+  if (const ForeignKind* foreign = foreign_kind(file))
+    throw DataError(concat("'", file.path().string(), "' is ", foreign->name,
+                           ", which is not read; ", foreign->advice));
   std::vector<std::string> known;
   for (const SourceKind* each : kKinds) known.emplace_back(each->contents);
   throw DataError(concat("'", file.path().string(), "' is of no known kind (its first bytes are ",

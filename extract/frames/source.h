@@ -150,6 +150,7 @@ struct FrameSelection {
   std::vector<double> phases =
       {};  // ascending seconds since the input's zero; n bounds, n + 1 phases
 
+  bool thins() const { return every != 1 || fps > 0; }
   bool chooses() const { return count > 0 || every != 1 || fps > 0; }
   bool follows_times() const { return needs_times() || !phases.empty(); }
   // Of all frames, in their order.
@@ -160,17 +161,24 @@ struct FrameSelection {
 // all, and so does N = 0.
 std::vector<std::int64_t> spread_evenly(std::int64_t available, std::int64_t count);
 
+// True from the bound on, and for what falls short of it by rounding alone.
+bool reaches(double time_s, double bound_s);
+
 // `times`: every frame's seconds since the exam's first one, NaN where unknown; `elapsed_start`: of
-// that one since the input's zero. Returns ascending indices. DataError when times are needed that
-// are unknown or decrease, or when no frame is left. The only frame of an exam is at 0.
+// that one since the input's zero; `tails`: frames that stand for a file's lost tail, which step 2
+// leaves in place, so that no exam is short in silence. Returns ascending indices. DataError when
+// times are needed that are unknown or decrease, or when no frame is left. The only frame of an
+// exam is at 0.
 std::vector<std::int64_t> select_frames(std::span<const double> times,
-                                        const FrameSelection& selection, double elapsed_start = 0);
+                                        const FrameSelection& selection, double elapsed_start = 0,
+                                        std::span<const std::int64_t> tails = {});
 
 // The same of an exam's slots, whose items and times are given. Where items have streams, instants
 // are chosen, each with the frames of all streams.
 std::vector<std::int64_t> select_slots(const ExamSpec& exam, std::span<const std::size_t> items,
                                        std::span<const double> times,
-                                       const FrameSelection& selection);
+                                       const FrameSelection& selection,
+                                       std::span<const std::int64_t> tails = {});
 
 // The number of frames in each phase.
 std::vector<std::size_t> count_phases(std::span<const double> times, std::span<const double> phases,

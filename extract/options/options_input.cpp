@@ -110,7 +110,7 @@ OptionRows input_options(ExtractOptions& options) {
       {"end", "S", number(selection.end_s), "leave out what lies at S seconds or later", "",
        "storage.selection.end_s", recorded(selection.end_s)},
       {"accept-broken-tail", nullptr, flag(reader.accept_broken_tail),
-       "take a damaged clip's frames before the first damaged one for all that there are", "",
+       "take the frames that can be read of a clip that is cut off for all that there are", "",
        "storage.broken_tail", reader.accept_broken_tail ? Json("accepted") : Json(nullptr)},
       {"columns", "A=B,...", parsed(options.columns, parse_columns),
        "what the manifest calls its columns: exam=ID,path=File for exam, path, frame, time, "
@@ -137,6 +137,12 @@ OptionRows input_options(ExtractOptions& options) {
       {"axis", "A", one_of(reader.axis, kAxes),
        "volumes are cut along x (sagittal), y (coronal) or z (axial, default)", "",
        "features.reading.axis", unless<std::string>("z", word_for(kAxes, reader.axis))},
+      {"square-pixels", nullptr, flag(reader.square_pixels),
+       "clips whose pixels are not square become as wide as they are meant to be shown", "",
+       "features.reading.pixels", reader.square_pixels ? Json("square") : Json(nullptr)},
+      {"deinterlace", nullptr, flag(reader.deinterlace),
+       "interlaced frames of clips: the first field, the lines between as means of neighbours", "",
+       "features.reading.fields", reader.deinterlace ? Json("first") : Json(nullptr)},
       // Caches without the key hold JPEG images as they were stored.
       {"ignore-exif", nullptr, flag(reader.ignore_exif),
        "leave JPEG images as they are stored, whatever turn their EXIF data states, as caches made "

@@ -81,6 +81,7 @@ std::optional<FeatureSink::Work> FeatureSink::take(DecodedExam&& exam) {
     return Work{std::move(*exam.failure)};
   }
   result_.partly_finite += exam.partly_finite;
+  for (const std::string& remark : exam.remarks) ++result_.remarks[remark];
   return take(assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails)));
 }
 

@@ -1,6 +1,7 @@
 // Decode → batch → backbone → assemble → write, for every exam of a plan.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,8 +21,9 @@ struct PipelineResult {
   std::vector<cache::Failure>
       lost;                       // of frames: masked in exams that are written, or were so before
   std::size_t partly_finite = 0;  // frames of which some values are NaN or infinite
-  std::size_t unchanged = 0;      // exams whose lost frames were tried again in vain
-  bool stopped = false;           // by a signal, before all was done
+  std::map<std::string, std::size_t> remarks = {};  // exams of each, as OpenedExam::remarks()
+  std::size_t unchanged = 0;            // exams whose lost frames were tried again in vain
+  bool stopped = false;                 // by a signal, before all was done
   double seconds = 0, compute_s = 0;    // in all, and of these in forward passes, as the mean of
                                         // the devices
   std::size_t repeated = 0;             // frames that were found by their content, not computed

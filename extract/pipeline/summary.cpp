@@ -96,6 +96,13 @@ std::string partly_finite_text(const PipelineResult& result) {
                 " with values that are NaN (shown black) or infinite (black or white)\n");
 }
 
+std::string remarks_text(const PipelineResult& result) {
+  std::string text;
+  for (const auto& [remark, exams] : result.remarks)
+    text += concat("note       ", plural(exams, "exam"), ": ", remark, "\n");
+  return text;
+}
+
 // "what enters block 8 (197 × 384), "
 std::string cut_text(const ExtractSummary& summary) {
   if (!summary.cut) return "";
@@ -143,7 +150,7 @@ std::string to_text(const ExtractSummary& summary) {
   if (summary.metadata_updated)
     text +=
         concat("updated    ", plural(summary.metadata_updated, "exam"), " without extraction\n");
-  text += partly_finite_text(result) + lost_text(result);
+  text += remarks_text(result) + partly_finite_text(result) + lost_text(result);
   for (std::size_t i = 0; i < result.failures.size() && i < kShown; ++i)
     text += concat("failed     exam '", result.failures[i].exam, "': ", result.failures[i].reason,
                    "\n");
@@ -188,6 +195,7 @@ Json to_json(const ExtractSummary& summary) {
             {"lost", lost_json(result)},
             {"lost_frames", lost_frames(result)},
             {"partly_finite_frames", result.partly_finite},
+            {"remarks", result.remarks},
             {"stopped", result.stopped},
             {"cached",
              {{"exams", summary.cached_exams},

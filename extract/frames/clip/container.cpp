@@ -127,13 +127,45 @@ bool is_iso_media(std::string_view head) {
   if (head.size() < 12) return false;
   const std::string_view box = head.substr(4, 4), brand = head.substr(8, 4);
   constexpr std::array<std::string_view, 6> kBoxes{"moov", "mdat", "wide", "free", "skip", "pnot"};
-  constexpr std::array<std::string_view, 6> kImages{"heic", "heix", "mif1", "msf1", "avif", "avis"};
+  constexpr std::array<std::string_view, 12> kImages{"heic", "heix", "heim", "heis",
+                                                     "hevc", "hevx", "hevm", "hevs",
+                                                     "mif1", "msf1", "avif", "avis"};
   if (box == "ftyp") return std::find(kImages.begin(), kImages.end(), brand) == kImages.end();
   return std::find(kBoxes.begin(), kBoxes.end(), box) != kBoxes.end();
 }
 
+// Packets of 188 bytes, with a time of 4 bytes before each (Blu-ray, AVCHD) or parity behind it;
+// the file may begin within one. Each begins with "G" and holds data, fields or both (ISO/IEC
+// 13818-1, section 2.4.3).
 bool is_transport_stream(std::string_view head) {
-  return head.size() > 376 && head[0] == 'G' && head[188] == 'G' && head[376] == 'G';
+  const auto is_packet = [&](std::size_t at) {
+    return head[at] == 'G' && at + 3 < head.size() && (head[at + 3] & 0x30) != 0;
+  };
+  for (const std::size_t size : {188u, 192u, 204u}) {
+    for (std::size_t first = 0; first < size; ++first) {
+      std::size_t at = first, packets = 0;
+      for (; at + 3 < head.size() && is_packet(at); at += size) ++packets;
+      const bool begins_whole = first == 0 || first == size - 188;
+      if (begins_whole ? packets >= 3 : packets >= 8 && at + 3 >= head.size()) return true;
+    }
+  }
+  return false;
+}
+
+// A program stream that begins within a pack: the next one, or the next packet of a video in it,
+// begins within the head (ISO/IEC 13818-1 and 11172-1, pack_header and PES_packet).
+bool is_cut_program_stream(std::string_view head) {
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(head[at]); };
+  constexpr std::string_view kStart = "\x00\x00\x01"sv;
+  for (std::size_t at = head.find(kStart); at != std::string_view::npos && at + 6 < head.size();
+       at = head.find(kStart, at + 1)) {
+    const unsigned code = byte(at + 3), next = byte(at + 4), flags = byte(at + 6);
+    if (code == 0xba && ((next & 0xc0) == 0x40 || (next & 0xf0) == 0x20)) return true;
+    const bool has_length = next != 0 || byte(at + 5) != 0;
+    const bool begins_fields = (flags & 0xc0) == 0x80 || (flags & 0xe0) == 0x20 || flags == 0x0f;
+    if ((code & 0xf0) == 0xe0 && has_length && begins_fields) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -159,7 +191,8 @@ const char* clip_demuxer(std::string_view head) {
   if (head.starts_with("RIFF") && head.size() >= 12 && head.substr(8, 4) == "AVI ") return "avi";
   if (is_iso_media(head)) return "mov";
   if (is_animated_png(head)) return "apng";
-  return is_transport_stream(head) ? "mpegts" : nullptr;
+  if (is_transport_stream(head)) return "mpegts";
+  return is_cut_program_stream(head) ? "mpeg" : nullptr;
 }
 
 void check_png_header(const ByteSource& file) {

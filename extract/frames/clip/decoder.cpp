@@ -1,7 +1,6 @@
 #include "extract/frames/clip/decoder.h"
 
 #include <algorithm>
-#include <limits>
 #include <new>
 
 #include "common/cli/error.h"
@@ -70,14 +69,16 @@ ClipDecoder::ClipDecoder(std::shared_ptr<const ByteSource> file)
 bool ClipDecoder::next() {
   for (;;) {
     const int status = avcodec_receive_frame(codec_.get(), frame_.get());
-    if (status == AVERROR_EOF && !fault_.empty()) throw DataError(fault_);
     if (status == AVERROR_EOF) return false;
     if (status >= 0) {
+      refusals_ = 0;
       check_frame();
       return true;
     }
-    if (status != AVERROR(EAGAIN)) refuse(status);
-    send_packet();
+    if (status == AVERROR(EAGAIN))
+      send_packet();
+    else
+      note_refusal(status);
   }
 }
 
@@ -92,18 +93,35 @@ bool ClipDecoder::go_to(std::int64_t timestamp) {
 bool ClipDecoder::read_packet() {
   if (!fault_.empty()) return false;
   try {
-    if (!input_.read(*packet_)) return false;
-    if (packet_->flags & AV_PKT_FLAG_CORRUPT) fault_ = "its data is cut off or damaged";
+    return input_.read(*packet_);
   } catch (const DataError& error) {
     fault_ = error.what();
   }
-  return fault_.empty();
+  return false;
 }
 
 void ClipDecoder::send_packet() {
   const bool is_packet = read_packet();
+  if (is_packet) {
+    // Animations build each frame upon the one before, whatever their packets say.
+    const bool builds_up =
+        codec_->codec_id == AV_CODEC_ID_GIF || codec_->codec_id == AV_CODEC_ID_APNG;
+    codec_->reordered_opaque = static_cast<std::int64_t>(packets_.size());
+    packets_.push_back({packet_->pts != AV_NOPTS_VALUE ? packet_->pts : packet_->dts,
+                        !builds_up && (packet_->flags & AV_PKT_FLAG_KEY) != 0,
+                        (packet_->flags & AV_PKT_FLAG_CORRUPT) != 0});
+  }
+  if (!is_packet && fault_.empty() && ends_corrupt_) fault_ = "its data is cut off or damaged";
+  ends_corrupt_ = is_packet && (packet_->flags & AV_PKT_FLAG_CORRUPT) != 0;
   const int status = avcodec_send_packet(codec_.get(), is_packet ? packet_.get() : nullptr);
-  if (status < 0) refuse(status);
+  if (status < 0) note_refusal(status);
+}
+
+// What the decoder refuses is the packet that it got last.
+void ClipDecoder::note_refusal(int status) {
+  constexpr int kMostRefusals = 1 << 16;
+  if (status == AVERROR(ENOMEM) || packets_.empty() || ++refusals_ > kMostRefusals) refuse(status);
+  packets_.back().is_damaged = true;
 }
 
 void ClipDecoder::check_frame() {
@@ -112,16 +130,21 @@ void ClipDecoder::check_frame() {
   if (pixels_ > total_limit(size)) {
     throw DataError(concat("it holds more pixels than ", size, " bytes can show"));
   }
-  if (frame_->decode_error_flags != 0 || frame_->flags & AV_FRAME_FLAG_CORRUPT)
-    throw DataError("its data is damaged");
 }
 
-double ClipDecoder::time_s() const {
-  if (frame_->best_effort_timestamp == AV_NOPTS_VALUE) {
-    return std::numeric_limits<double>::quiet_NaN();
-  }
-  const AVRational unit = input_.stream().time_base;
-  return static_cast<double>(frame_->best_effort_timestamp) * unit.num / unit.den;
+bool ClipDecoder::is_damaged() const {
+  return frame_->decode_error_flags != 0 || (frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0;
+}
+
+DecodedFacts ClipDecoder::facts() const {
+  return {frame_->reordered_opaque, frame_->best_effort_timestamp, is_damaged(),
+          frame_->pict_type == AV_PICTURE_TYPE_I || is_intra_only()};
+}
+
+bool ClipDecoder::is_intra_only() const {
+  const AVCodecDescriptor* codec = avcodec_descriptor_get(codec_->codec_id);
+  return codec != nullptr && (codec->props & AV_CODEC_PROP_INTRA_ONLY) != 0 &&
+         codec_->codec_id != AV_CODEC_ID_GIF && codec_->codec_id != AV_CODEC_ID_APNG;
 }
 
 }  // namespace coldframe::frames

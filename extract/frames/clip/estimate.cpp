@@ -15,8 +15,8 @@ namespace {
 
 class ClipEstimate : public FileSource {
  public:
-  ClipEstimate(const SourceFile& file, bool accept_broken_tail)
-      : FileSource("clip", file), accept_broken_tail_(accept_broken_tail) {
+  ClipEstimate(const SourceFile& file, const ReaderOptions& options)
+      : FileSource("clip", file), options_(options) {
     guarded([this] { look(); });
   }
 
@@ -25,6 +25,12 @@ class ClipEstimate : public FileSource {
     return times_.at(static_cast<std::size_t>(index));
   }
   std::string lost_tail() const override { return lost_tail_; }
+  std::string remark() const override { return remark_; }
+  bool wants_range() const override {
+    return is_deep_ && options_.window.kind == Window::Kind::kPercentiles && !range_;
+  }
+  void set_range(const ValueRange& range) override { range_ = range; }
+  void survey(ValueSurvey& survey) override;
   void read(std::span<const std::int64_t> indices,
             const std::function<void(Frame&&)>& sink) override;
 
@@ -32,11 +38,18 @@ class ClipEstimate : public FileSource {
   void look();
   std::vector<std::size_t> keys_of(std::span<const std::int64_t> indices) const;
 
-  bool accept_broken_tail_;
+  ReaderOptions options_;
   std::vector<ClipPacket> packets_;  // in the order of presentation
   std::vector<double> times_;
-  std::string lost_tail_;
+  std::string lost_tail_, remark_;
+  bool is_deep_ = false;
+  std::optional<ValueRange> range_;
 };
+
+bool is_interlaced(const AVStream& stream) {
+  const AVFieldOrder order = stream.codecpar->field_order;
+  return order != AV_FIELD_UNKNOWN && order != AV_FIELD_PROGRESSIVE;
+}
 
 void ClipEstimate::look() {
   ClipInput input(file_.open());
@@ -46,15 +59,16 @@ void ClipEstimate::look() {
   if (packets_.empty()) {
     throw DataError(fault.empty() ? "not one frame of it can be found" : fault);
   }
-  for (const ClipPacket& packet : packets_) {
-    times_.push_back(seconds_of(packet.timestamp, input.stream().time_base));
-  }
-  if (!fault.empty() && !accept_broken_tail_) {
-    lost_tail_ = concat(name_, ": ", fault, "; about ", plural(times_.size(), "frame"),
+  remark_ = remark_of(input, is_interlaced(input.stream()), options_);
+  is_deep_ = is_deep(input.stream().codecpar->format);
+  std::vector<std::int64_t> stamps;
+  for (const ClipPacket& packet : packets_) stamps.push_back(packet.timestamp);
+  if (!fault.empty() && !options_.accept_broken_tail) {
+    lost_tail_ = concat(name_, ": ", fault, "; about ", plural(stamps.size(), "frame"),
                         " before that may be readable");
-    times_.push_back(std::numeric_limits<double>::quiet_NaN());
+    stamps.push_back(AV_NOPTS_VALUE);
   }
-  times_ = settle_times(std::move(times_));
+  times_ = settle_times(stamps, input.stream().time_base);
   const AVRational rate = input.stream().avg_frame_rate;
   if (!std::isnan(times_.front()) || rate.num <= 0) return;
   for (std::size_t i = 0; i < times_.size(); ++i) {  // not all packets of MPEG streams have a time
@@ -80,12 +94,14 @@ void ClipEstimate::read(std::span<const std::int64_t> indices,
   const std::vector<std::size_t> keys = keys_of(indices);
   std::optional<ClipDecoder> decoder;
   guarded([&] { decoder.emplace(file_.open()); });
-  ClipConverter converter = decoder->converter();
+  ClipConverter converter = decoder->converter(options_);
+  if (range_) converter.set_range(*range_);
   Image last;
   for (std::size_t i = 0; i < indices.size(); ++i) {
     guarded([&] {
       if (i < keys.size() && indices.size() > 1) decoder->go_to(packets_[keys[i]].timestamp);
       if ((keys.empty() || i < keys.size()) && decoder->next()) {
+        if (decoder->is_damaged()) throw DataError("its data is damaged");
         last = converter.to_image(decoder->picture());
       }
       if (last.rgb.empty()) throw DataError("not one frame of it can be decoded");
@@ -94,10 +110,18 @@ void ClipEstimate::read(std::span<const std::int64_t> indices,
   }
 }
 
+// Of a few frames.
+void ClipEstimate::survey(ValueSurvey& survey) {
+  constexpr int kSurveyed = 8;
+  ClipDecoder decoder(file_.open());
+  ClipConverter converter = decoder.converter(options_);
+  for (int i = 0; i < kSurveyed && decoder.next(); ++i) converter.survey(decoder.picture(), survey);
+}
+
 }  // namespace
 
-std::unique_ptr<Source> estimate_clip(const SourceFile& file, bool accept_broken_tail) {
-  return std::make_unique<ClipEstimate>(file, accept_broken_tail);
+std::unique_ptr<Source> estimate_clip(const SourceFile& file, const ReaderOptions& options) {
+  return std::make_unique<ClipEstimate>(file, options);
 }
 
 }  // namespace coldframe::frames

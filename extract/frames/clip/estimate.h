@@ -10,6 +10,6 @@ namespace coldframe::frames {
 // Counts and times come out as the job's unless packets and frames differ, as in damaged clips. The
 // pictures stand for those that were asked for: key frames before them, or, where a clip has few,
 // its first ones.
-std::unique_ptr<Source> estimate_clip(const SourceFile& file, bool accept_broken_tail);
+std::unique_ptr<Source> estimate_clip(const SourceFile& file, const ReaderOptions& options);
 
 }  // namespace coldframe::frames

@@ -104,17 +104,21 @@ void ClipInput::open() {
   if (status < 0) refuse("its streams cannot be read", status);
 }
 
+// A small one beside is a thumbnail mostly.
 void ClipInput::choose_stream() {
+  const auto size = [](const AVStream* stream) {
+    return std::int64_t{stream->codecpar->width} * stream->codecpar->height;
+  };
   for (AVStream* stream : std::span(format_->streams, format_->nb_streams)) {
     const bool moves = stream->codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
                        !(stream->disposition & AV_DISPOSITION_ATTACHED_PIC);
-    if (moves && stream_ == nullptr) {
-      stream_ = stream;
-    } else {
-      stream->discard = AVDISCARD_ALL;
-    }
+    stream->discard = AVDISCARD_ALL;
+    if (!moves) continue;
+    ++streams_;
+    if (stream_ == nullptr || size(stream) > size(stream_)) stream_ = stream;
   }
   if (stream_ == nullptr) throw DataError("it holds no moving pictures");
+  stream_->discard = AVDISCARD_DEFAULT;
 }
 
 bool ClipInput::read(AVPacket& packet) {

@@ -25,7 +25,8 @@ class ClipInput {
 
   const ByteSource& file() const { return *file_; }
   const char* demuxer() const { return format_->iformat->name; }
-  AVStream& stream() const { return *stream_; }  // the first one of moving pictures
+  AVStream& stream() const { return *stream_; }  // the largest one of moving pictures
+  int streams() const { return streams_; }       // of moving pictures
 
   // The stream's next packet; false at the end. DataError when the container is damaged.
   bool read(AVPacket& packet);
@@ -48,6 +49,7 @@ class ClipInput {
   IoPointer io_;
   FormatPointer format_;  // uses io_
   AVStream* stream_ = nullptr;
+  int streams_ = 0;
 };
 
 // The names of the decoders that may run, for FFmpeg's own check; those of cameras, medical devices

@@ -1,7 +1,6 @@
 #include "extract/frames/clip/packets.h"
 
 #include <algorithm>
-#include <limits>
 #include <new>
 
 #include "common/cli/error.h"
@@ -16,7 +15,7 @@ void read_all(ClipInput& input, ClipPackets& packets) {
   const AVCodecID codec = input.stream().codecpar->codec_id;
   const bool has_keys = codec != AV_CODEC_ID_GIF && codec != AV_CODEC_ID_APNG;
   while (input.read(*packet)) {
-    if (packet->flags & AV_PKT_FLAG_CORRUPT) throw DataError("its data is cut off or damaged");
+    if (packet->flags & AV_PKT_FLAG_CORRUPT) packets.all_shown_when_told = false;
     if (packet->pts == AV_NOPTS_VALUE) packets.all_shown_when_told = false;
     if (packet->size == 0 || packet->flags & AV_PKT_FLAG_DISCARD) {
       packets.all_shown_when_told = false;
@@ -46,11 +45,6 @@ ClipPackets read_packets(ClipInput& input) {
   };
   std::ranges::stable_sort(packets.shown, {}, shown_at);
   return packets;
-}
-
-double seconds_of(std::int64_t timestamp, const AVRational& unit) {
-  if (timestamp == AV_NOPTS_VALUE) return std::numeric_limits<double>::quiet_NaN();
-  return static_cast<double>(timestamp) * unit.num / unit.den;
 }
 
 }  // namespace coldframe::frames

@@ -15,14 +15,13 @@ struct ClipPacket {
 };
 
 struct ClipPackets {
-  std::vector<ClipPacket> shown;    // in the order of presentation; those without a time come last
-  std::string fault;                // what is wrong with the container; "" where nothing is
-  bool all_shown_when_told = true;  // no packet is empty, is not to be shown, or tells no time
+  std::vector<ClipPacket> shown;  // in the order of presentation; those without a time come last
+  std::string fault;              // what is wrong with the container; "" where nothing is
+  bool all_shown_when_told =
+      true;  // no packet is empty, damaged, not to be shown, or tells no time
 };
 
 // Reads all of a clip that is a file.
 ClipPackets read_packets(ClipInput& input);
-
-double seconds_of(std::int64_t timestamp, const AVRational& unit);  // NaN where there is none
 
 }  // namespace coldframe::frames

@@ -1,10 +1,13 @@
 #include "extract/frames/clip/picture.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
@@ -12,6 +15,14 @@
 
 namespace coldframe::frames {
 namespace {
+
+const AVPixFmtDescriptor* descriptor_of(int pixel_format) {
+  return av_pix_fmt_desc_get(static_cast<AVPixelFormat>(pixel_format));
+}
+
+bool is_grey(const AVPixFmtDescriptor& format) {
+  return format.nb_components <= 2 && !(format.flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL));
+}
 
 int sign(std::int32_t value) {
   return (value > 0) - (value < 0);
@@ -25,17 +36,16 @@ std::size_t padded_stride(std::size_t row) {
 
 // Blue first and bicubic: swscale then rounds as in OpenCV's video reader, which is out by two
 // levels of green at some odd sizes; models have been trained on those pixels.
-SwsPointer make_scaler(const AVFrame& picture) {
+SwsPointer make_scaler(const AVFrame& picture, int to_width, int to_format) {
   constexpr int kCentred = -513;  // swscale's default, of chroma that the stream does not place
   int across = kCentred, down = kCentred;
   avcodec_enum_to_chroma_pos(&across, &down, picture.chroma_location);
-  const AVPixFmtDescriptor* format =
-      av_pix_fmt_desc_get(static_cast<AVPixelFormat>(picture.format));
+  const AVPixFmtDescriptor* format = descriptor_of(picture.format);
   if (format == nullptr || format->log2_chroma_w == 0) across = kCentred;
   if (format == nullptr || format->log2_chroma_h == 0) down = kCentred;
   const std::pair<const char*, int> options[] = {
       {"srcw", picture.width},    {"srch", picture.height},  {"src_format", picture.format},
-      {"dstw", picture.width},    {"dsth", picture.height},  {"dst_format", AV_PIX_FMT_BGR24},
+      {"dstw", to_width},         {"dsth", picture.height},  {"dst_format", to_format},
       {"sws_flags", SWS_BICUBIC}, {"src_h_chr_pos", across}, {"src_v_chr_pos", down}};
   SwsPointer scaler(sws_alloc_context());
   if (!scaler) throw std::bad_alloc();
@@ -53,7 +63,57 @@ int stated_orientation(const AVStream& stream) {
   return matrix_orientation(matrix);
 }
 
+// The width of a pixel by its height, as the container or else the picture states it; 1 where
+// neither does, or what it states cannot be.
+double aspect_of(const AVRational& by_container, const AVRational& by_picture) {
+  constexpr double kMost = 16;
+  for (const AVRational& stated : {by_container, by_picture}) {
+    if (stated.num <= 0 || stated.den <= 0) continue;
+    const double aspect = av_q2d(stated);
+    return aspect > 1 / kMost && aspect < kMost ? aspect : 1;
+  }
+  return 1;
+}
+
+std::uint16_t word_at(const std::uint8_t* bytes, bool big) {
+  return static_cast<std::uint16_t>(big ? bytes[0] << 8 | bytes[1] : bytes[1] << 8 | bytes[0]);
+}
+
+// The rounded mean of two lines, of bytes or of numbers of two.
+void set_to_mean(const std::uint8_t* above, const std::uint8_t* below, std::size_t bytes,
+                 bool is_wide, bool is_big, std::uint8_t* line) {
+  if (!is_wide) {
+    for (std::size_t i = 0; i < bytes; ++i)
+      line[i] = static_cast<std::uint8_t>((above[i] + below[i] + 1) / 2);
+    return;
+  }
+  for (std::size_t i = 0; i + 1 < bytes; i += 2) {
+    const int mean = (word_at(above + i, is_big) + word_at(below + i, is_big) + 1) / 2;
+    line[i + (is_big ? 1 : 0)] = static_cast<std::uint8_t>(mean & 0xff);
+    line[i + (is_big ? 0 : 1)] = static_cast<std::uint8_t>(mean >> 8);
+  }
+}
+
 }  // namespace
+
+bool is_deep(int pixel_format) {
+  const AVPixFmtDescriptor* format = descriptor_of(pixel_format);
+  return format != nullptr && format->comp[0].depth > 8 && !(format->flags & AV_PIX_FMT_FLAG_FLOAT);
+}
+
+std::string remark_of(const ClipInput& input, bool is_interlaced, const ReaderOptions& options) {
+  std::vector<std::string> remarks;
+  const AVStream& stream = input.stream();
+  const double aspect = aspect_of(stream.sample_aspect_ratio, stream.codecpar->sample_aspect_ratio);
+  if (aspect != 1 && !options.square_pixels)
+    remarks.push_back(concat("pixels are not square (", fixed(aspect, 3),
+                             " times as wide as high); --square-pixels makes them so"));
+  if (is_interlaced && !options.deinterlace)
+    remarks.emplace_back("frames are interlaced; --deinterlace keeps one field of each");
+  if (input.streams() > 1)
+    remarks.push_back(concat("of ", input.streams(), " streams of pictures the largest is read"));
+  return join(remarks, "; ");
+}
 
 int matrix_orientation(std::span<const std::int32_t, 9> matrix) {
   const int xx = sign(matrix[0]), yx = sign(matrix[3]), xy = sign(matrix[1]), yy = sign(matrix[4]);
@@ -65,13 +125,24 @@ int matrix_orientation(std::span<const std::int32_t, 9> matrix) {
   return crossed ? mirrored + 4 : mirrored;
 }
 
-ClipConverter::ClipConverter(const AVStream& stream) : orientation_(stated_orientation(stream)) {}
+ClipConverter::ClipConverter(const AVStream& stream, const ReaderOptions& options)
+    : orientation_(stated_orientation(stream)),
+      stated_aspect_(stream.sample_aspect_ratio),
+      square_pixels_(options.square_pixels),
+      deinterlace_(options.deinterlace) {
+  const Window& window = options.window;
+  if (window.kind == Window::Kind::kFixed)
+    range_ = {window.center - window.width / 2, window.center + window.width / 2};
+}
 
-void ClipConverter::prepare(const AVFrame& picture) {
-  const Colours colours{picture.width,      picture.height,      picture.format,
-                        picture.colorspace, picture.color_range, picture.chroma_location};
+void ClipConverter::prepare(const AVFrame& picture, int to_width, int to_format) {
+  const Colours colours{
+      picture.width,       picture.height,          picture.format, picture.colorspace,
+      picture.color_range, picture.chroma_location, to_width,       to_format};
   if (scaler_ && colours == colours_) return;
-  scaler_ = make_scaler(picture);
+  scaler_ = make_scaler(picture, to_width, to_format);
+  colours_ = colours;
+  if (is_grey(*descriptor_of(to_format))) return;  // numbers stay what they are
   int *from = nullptr, *to = nullptr, from_full = 0, to_full = 0, brightness = 0, contrast = 0,
       saturation = 0;
   sws_getColorspaceDetails(scaler_.get(), &from, &from_full, &to, &to_full, &brightness, &contrast,
@@ -79,25 +150,110 @@ void ClipConverter::prepare(const AVFrame& picture) {
   if (picture.color_range == AVCOL_RANGE_JPEG) from_full = 1;
   sws_setColorspaceDetails(scaler_.get(), sws_getCoefficients(picture.colorspace), from_full, to,
                            to_full, brightness, contrast, saturation);
-  colours_ = colours;
+}
+
+int ClipConverter::shown_width(const AVFrame& picture) const {
+  if (!square_pixels_) return picture.width;
+  const double width = picture.width * aspect_of(stated_aspect_, picture.sample_aspect_ratio);
+  return static_cast<int>(std::clamp<std::int64_t>(std::lround(width), 1, kMaxSide));
+}
+
+// Its first field, and the mean of the lines above and below in place of each line of the other.
+FramePointer ClipConverter::without_fields(const AVFrame& picture) const {
+  const AVPixFmtDescriptor* format = descriptor_of(picture.format);
+  const bool is_wide = format != nullptr && format->comp[0].depth > 8;
+  if (format == nullptr || format->flags & (AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_BITSTREAM) ||
+      format->comp[0].depth < 8 || (is_wide && format->comp[0].step % 2 != 0))
+    throw DataError("its pixel format cannot be deinterlaced; leave --deinterlace out");
+  FramePointer result(av_frame_alloc());
+  if (!result) throw std::bad_alloc();
+  result->format = picture.format;
+  result->width = picture.width;
+  result->height = picture.height;
+  if (av_frame_get_buffer(result.get(), 0) < 0 || av_frame_copy(result.get(), &picture) < 0 ||
+      av_frame_copy_props(result.get(), &picture) < 0)
+    throw std::bad_alloc();
+  for (int plane = 0; plane < av_pix_fmt_count_planes(static_cast<AVPixelFormat>(picture.format));
+       ++plane) {
+    const bool is_chroma = plane == 1 || plane == 2;
+    const int height =
+        is_chroma ? AV_CEIL_RSHIFT(picture.height, format->log2_chroma_h) : picture.height;
+    const int bytes =
+        av_image_get_linesize(static_cast<AVPixelFormat>(picture.format), picture.width, plane);
+    const auto line = [&](int y) {
+      return result->data[plane] + static_cast<std::ptrdiff_t>(y) * result->linesize[plane];
+    };
+    for (int y = picture.top_field_first ? 1 : 0; y < height; y += 2) {
+      const int above = y > 0 ? y - 1 : y + 1, below = y + 1 < height ? y + 1 : y - 1;
+      if (height > 1)
+        set_to_mean(line(above), line(below), static_cast<std::size_t>(bytes), is_wide,
+                    (format->flags & AV_PIX_FMT_FLAG_BE) != 0, line(y));
+    }
+  }
+  return result;
+}
+
+ClipConverter::Rows ClipConverter::convert(const AVFrame& stored, int to_format) {
+  FramePointer whole;
+  if (deinterlace_ && stored.interlaced_frame != 0) whole = without_fields(stored);
+  const AVFrame& picture = whole ? *whole : stored;
+  Rows rows;
+  rows.width = shown_width(picture);
+  rows.height = picture.height;
+  if (std::int64_t{rows.width} * rows.height > kMaxPixels)
+    throw DataError("its pictures are too large with square pixels");
+  prepare(picture, rows.width, to_format);
+  const int row = av_image_get_linesize(static_cast<AVPixelFormat>(to_format), rows.width, 0);
+  rows.stride = padded_stride(static_cast<std::size_t>(row));
+  rows.bytes.reset(
+      static_cast<std::uint8_t*>(av_malloc(rows.stride * static_cast<std::size_t>(rows.height))));
+  if (!rows.bytes) throw std::bad_alloc();
+  std::uint8_t* const planes[] = {rows.bytes.get(), nullptr, nullptr, nullptr};
+  const int strides[] = {static_cast<int>(rows.stride), 0, 0, 0};
+  if (sws_scale(scaler_.get(), picture.data, picture.linesize, 0, picture.height, planes, strides) <
+      0)
+    throw DataError("its pictures cannot be turned to RGB");
+  return rows;
+}
+
+// Row by row, of grey one a pixel, else red, green and blue, in the numbers of their own bits;
+// calls visit(value, whether it is grey).
+template <typename Visit>
+void ClipConverter::for_each_sample(const AVFrame& picture, const Visit& visit) {
+  const AVPixFmtDescriptor& format = *descriptor_of(picture.format);
+  const bool grey = is_grey(format);
+  const Rows rows = convert(picture, grey ? AV_PIX_FMT_GRAY16LE : AV_PIX_FMT_RGB48LE);
+  const int unused = 16 - std::min(16, format.comp[0].depth);
+  const std::size_t samples = static_cast<std::size_t>(rows.width) * (grey ? 1 : 3);
+  for (int y = 0; y < rows.height; ++y) {
+    const std::uint8_t* from = rows.bytes.get() + static_cast<std::size_t>(y) * rows.stride;
+    for (std::size_t i = 0; i < samples; ++i, from += 2)
+      visit(word_at(from, false) >> unused, grey);
+  }
+}
+
+void ClipConverter::survey(const AVFrame& picture, ValueSurvey& survey) {
+  std::vector<std::uint64_t> counts(65536);
+  for_each_sample(picture, [&](int value, bool) { ++counts[static_cast<std::size_t>(value)]; });
+  for (std::size_t value = 0; value < counts.size(); ++value)
+    survey.add(static_cast<double>(value), counts[value]);
 }
 
 Image ClipConverter::to_image(const AVFrame& picture) {
-  prepare(picture);
-  const int width = picture.width, height = picture.height;
-  const std::size_t row = static_cast<std::size_t>(width) * 3;
-  const std::size_t stride = padded_stride(row);
-  const BytesPointer padded(
-      static_cast<std::uint8_t*>(av_malloc(stride * static_cast<std::size_t>(height))));
-  if (!padded) throw std::bad_alloc();
-  std::uint8_t* const planes[] = {padded.get(), nullptr, nullptr, nullptr};
-  const int strides[] = {static_cast<int>(stride), 0, 0, 0};
-  if (sws_scale(scaler_.get(), picture.data, picture.linesize, 0, height, planes, strides) < 0)
-    throw DataError("its pictures cannot be turned to RGB");
-
-  Image image{width, height, std::vector<std::uint8_t>(row * static_cast<std::size_t>(height))};
-  for (int y = 0; y < height; ++y) {
-    const std::uint8_t* const blue_first = padded.get() + static_cast<std::size_t>(y) * stride;
+  Image image{shown_width(picture), picture.height, {}};
+  const std::size_t row = static_cast<std::size_t>(image.width) * 3;
+  if (range_ && is_deep(picture.format)) {
+    image.rgb.reserve(row * static_cast<std::size_t>(image.height));
+    for_each_sample(picture, [&](int value, bool grey) {
+      image.rgb.insert(image.rgb.end(), grey ? 3 : 1, to_level(value, *range_));
+    });
+    return upright(std::move(image), orientation_);
+  }
+  const Rows rows = convert(picture, AV_PIX_FMT_BGR24);
+  image.rgb.resize(row * static_cast<std::size_t>(image.height));
+  for (int y = 0; y < image.height; ++y) {
+    const std::uint8_t* const blue_first =
+        rows.bytes.get() + static_cast<std::size_t>(y) * rows.stride;
     std::uint8_t* const red_first = &image.rgb[static_cast<std::size_t>(y) * row];
     for (std::size_t x = 0; x < row; x += 3) {
       red_first[x] = blue_first[x + 2];

@@ -7,6 +7,7 @@
 
 #include "extract/frames/clip/packets.h"
 #include "extract/frames/clip/times.h"
+#include "extract/frames/source.h"
 
 namespace coldframe::frames {
 namespace {
@@ -35,14 +36,12 @@ std::optional<ClipPart> find_part(const SourceFile& file, double from_s, double 
   const ClipPackets packets = read_packets(input);
   if (!packets.fault.empty() || !packets.all_shown_when_told || packets.shown.empty()) return {};
   ClipPart part;
-  for (const ClipPacket& packet : packets.shown) {
-    part.timestamps.push_back(packet.timestamp);
-    part.times.push_back(seconds_of(packet.timestamp, input.stream().time_base));
-  }
+  for (const ClipPacket& packet : packets.shown) part.timestamps.push_back(packet.timestamp);
   if (!rises(part.timestamps)) return std::nullopt;
-  part.times = settle_times(std::move(part.times));
-  const auto index_of = [&](double time) {
-    return std::ranges::lower_bound(part.times, time) - part.times.begin();
+  part.times = settle_times(part.timestamps, input.stream().time_base);
+  const auto index_of = [&](double bound) {
+    return std::ranges::find_if(part.times, [&](double time) { return reaches(time, bound); }) -
+           part.times.begin();
   };
   part.first = index_of(from_s);
   part.last = index_of(until_s);
@@ -59,7 +58,7 @@ bool starts_as_told(const SourceFile& file, const ClipPart& part) {
   ClipDecoder decoder(file.open());
   const auto count = std::min<std::int64_t>(kCheckedFrames, std::ssize(part.timestamps));
   for (std::int64_t i = 0; i < count; ++i) {
-    if (!decoder.next() ||
+    if (!decoder.next() || decoder.is_damaged() ||
         decoder.picture().best_effort_timestamp != part.timestamps[static_cast<std::size_t>(i)])
       return false;
   }

@@ -1,6 +1,7 @@
 // A part of a clip that can be decoded without all that lies before it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -43,11 +44,12 @@ bool decode_part(const SourceFile& file, const ClipPart& part, const Sink& sink)
   if (!go_to_key(decoder, part)) return false;
   for (std::int64_t at = part.key; at < part.last; ++at) {
     if (at > part.key && !decoder.next()) return false;
-    if (decoder.picture().best_effort_timestamp != part.timestamps[static_cast<std::size_t>(at)])
+    if (decoder.is_damaged() ||
+        decoder.picture().best_effort_timestamp != part.timestamps[static_cast<std::size_t>(at)])
       return false;
     if (at >= part.first) sink(decoder);
   }
-  return true;
+  return std::ranges::none_of(decoder.packets(), &PacketFacts::is_damaged);
 }
 
 }  // namespace coldframe::frames

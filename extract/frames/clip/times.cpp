@@ -9,9 +9,9 @@ namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-bool rises(const std::vector<double>& times, std::size_t count) {
+bool rises(const std::vector<std::int64_t>& stamps, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
-    if (!std::isfinite(times[i]) || (i > 0 && times[i] <= times[i - 1])) return false;
+    if (stamps[i] == AV_NOPTS_VALUE || (i > 0 && stamps[i] <= stamps[i - 1])) return false;
   }
   return true;
 }
@@ -32,21 +32,18 @@ double constant_interval(const std::vector<double>& times, std::size_t count) {
 
 }  // namespace
 
-std::vector<double> settle_times(std::vector<double> reported) {
-  if (reported.empty()) return reported;
-  std::size_t count = reported.size();  // of frames whose time was reported
-  while (count > 1 && std::isnan(reported[count - 1])) --count;
-  if (!rises(reported, count)) {
-    std::fill(reported.begin(), reported.end(), kUnknown);
-    return reported;
-  }
-  const double first = reported.front();
-  const double interval = constant_interval(reported, count);
-  for (std::size_t i = 0; i < reported.size(); ++i) {
-    reported[i] = i < count ? reported[i] - first
-                            : reported[count - 1] + interval * static_cast<double>(i - count + 1);
-  }
-  return reported;
+std::vector<double> settle_times(const std::vector<std::int64_t>& stamps, const AVRational& unit) {
+  std::vector<double> times(stamps.size(), kUnknown);
+  if (stamps.empty()) return times;
+  std::size_t count = stamps.size();  // of frames whose time was reported
+  while (count > 1 && stamps[count - 1] == AV_NOPTS_VALUE) --count;
+  if (!rises(stamps, count)) return times;
+  for (std::size_t i = 0; i < count; ++i)
+    times[i] = static_cast<double>(stamps[i] - stamps[0]) * unit.num / unit.den;
+  const double interval = constant_interval(times, count);
+  for (std::size_t i = count; i < times.size(); ++i)
+    times[i] = times[count - 1] + interval * static_cast<double>(i - count + 1);
+  return times;
 }
 
 }  // namespace coldframe::frames

@@ -102,8 +102,7 @@ void ChannelStreams::finish(ExamList& list) const {
 }
 
 std::string channel_column(const ExamListOptions& options) {
-  if (!options.streams.empty() && options.streams != kNoStreams) return options.streams;
-  return options.frame_columns.size() == 1 ? options.frame_columns.front() : "stream";
+  return options.streams.empty() || options.streams == kNoStreams ? "stream" : options.streams;
 }
 
 }  // namespace coldframe::frames

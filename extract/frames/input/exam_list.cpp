@@ -9,6 +9,7 @@
 #include "common/text/text.h"
 #include "extract/frames/dicom/directory.h"
 #include "extract/frames/dicom/series.h"
+#include "extract/frames/foreign.h"
 #include "extract/frames/input/channels.h"
 #include "extract/frames/input/file_name.h"
 #include "extract/frames/input/header_times.h"
@@ -106,6 +107,7 @@ ExamList list_any(const fs::path& input, const ExamListOptions& options) {
   if (kind != nullptr && kind->has_series && dicom::is_directory_file(input))
     return list_dicomdir(input, options);
   if (kind != nullptr) return list_single_file(file, kind->has_series, options.reader);
+  if (foreign_kind(file) != nullptr) require_kind(file);
   throw DataError(concat("input '", input.string(),
                          "' is neither a folder, an image, a clip, a manifest (a name that ends ",
                          "in .csv) nor a split (.json)"));

@@ -13,6 +13,7 @@
 #include "common/text/text.h"
 #include "extract/frames/dicom/directory.h"
 #include "extract/frames/dicom/series.h"
+#include "extract/frames/foreign.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/frames/input/file_name.h"
 #include "extract/frames/source.h"
@@ -37,6 +38,7 @@ class FolderWalk {
   void visit(const fs::path& folder);
   void visit_entry(const fs::path& path, ExamSpec& images);
   void visit_file(const fs::path& path, ExamSpec& images);
+  bool is_foreign(const SourceFile& file);
   void visit_dicom(const SourceFile& file);
   void pass_over(const fs::path& path, const std::string& reason);
   std::string enter(const fs::path& folder);
@@ -60,6 +62,7 @@ class FolderWalk {
   std::vector<ExamSpec> images_;  // exams of image files
   std::vector<fs::path> clips_;
   dicom::SeriesList series_;
+  std::map<std::string, std::pair<std::size_t, std::string>> foreign_;  // by kind; the first one
   std::size_t hidden_ = 0;
 };
 
@@ -139,6 +142,7 @@ void FolderWalk::visit_file(const fs::path& path, ExamSpec& images) {
       return pass_over(path, error.what());
     }
   }
+  if (kind == nullptr && held != nullptr && is_foreign(file)) return;
   // A file that calls itself an image or a clip and is neither fails its exam, with the reason.
   if (kind == nullptr && is_named_as_image(path)) {
     images.items.push_back(item(path));
@@ -154,6 +158,20 @@ void FolderWalk::visit_file(const fs::path& path, ExamSpec& images) {
     clips_.push_back(path);
   } else {
     images.items.push_back(item(path));
+  }
+}
+
+// Those of one kind, a phone's pictures for one, are told together.
+bool FolderWalk::is_foreign(const SourceFile& file) {
+  try {
+    if (const ForeignKind* kind = foreign_kind(file)) {
+      auto& [count, first] = foreign_[kind->names];
+      if (count++ == 0) first = concat("'", relative(file.path()), "' first: ", kind->advice);
+      return true;
+    }
+    return is_analyze_voxels(file);
+  } catch (const DataError&) {  // its name decides what becomes of it
+    return false;
   }
 }
 
@@ -218,6 +236,9 @@ ExamList FolderWalk::finish() {
   add_clips();
   std::stable_sort(list_.exams.begin(), list_.exams.end(),
                    [](const ExamSpec& a, const ExamSpec& b) { return natural_less(a.id, b.id); });
+  for (const auto& [kind, found] : foreign_)
+    list_.warnings.insert(list_.warnings.begin(), concat("passed over ", found.first, " ", kind,
+                                                         ", which are not read, ", found.second));
   if (hidden_ > 0) {
     list_.warnings.push_back(
         concat("passed over ", hidden_, " hidden (their names start with a ", "dot)"));

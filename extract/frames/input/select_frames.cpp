@@ -36,7 +36,7 @@ void check_times(std::span<const double> times) {
 Indices within(std::span<const double> times, const FrameSelection& selection) {
   Indices inside;
   for (std::size_t i = 0; i < times.size(); ++i) {
-    if (times[i] >= selection.start_s && times[i] < selection.end_s) {
+    if (reaches(times[i], selection.start_s) && !reaches(times[i], selection.end_s)) {
       inside.push_back(static_cast<std::int64_t>(i));
     }
   }
@@ -105,7 +105,18 @@ Indices by_phase(const Indices& from, std::span<const double> times,
   return taken;
 }
 
+void keep(std::span<const std::int64_t> tails, const Indices& from, Indices& taken) {
+  for (const std::int64_t tail : tails)
+    if (std::ranges::binary_search(from, tail) && !std::ranges::binary_search(taken, tail))
+      taken.insert(std::ranges::lower_bound(taken, tail), tail);
+}
+
 }  // namespace
+
+bool reaches(double time_s, double bound_s) {
+  constexpr double kRounding = 1e-9;
+  return time_s >= bound_s || bound_s - time_s < kRounding * std::max(1.0, std::abs(time_s));
+}
 
 // Counts in whole numbers, so that halves are exact: N = 1 is the middle of the two ends.
 Indices spread_evenly(std::int64_t available, std::int64_t count) {
@@ -126,7 +137,7 @@ Indices spread_evenly(std::int64_t available, std::int64_t count) {
 }
 
 Indices select_frames(std::span<const double> times, const FrameSelection& selection,
-                      double elapsed_start) {
+                      double elapsed_start, std::span<const std::int64_t> tails) {
   Indices taken(times.size());
   std::iota(taken.begin(), taken.end(), 0);
   constexpr double kOnly[] = {0.0};
@@ -135,26 +146,32 @@ Indices select_frames(std::span<const double> times, const FrameSelection& selec
     check_times(times);
     taken = within(times, selection);
   }
+  const Indices from = taken;
   taken =
       selection.fps > 0 ? on_grid(taken, times, selection.fps) : every_nth(taken, selection.every);
+  keep(tails, from, taken);
   if (!selection.phases.empty() && static_cast<std::int64_t>(taken.size()) > selection.count)
     return by_phase(taken, times, selection, elapsed_start);
   return spread(taken, selection.count);
 }
 
 Indices select_slots(const ExamSpec& exam, std::span<const std::size_t> items,
-                     std::span<const double> times, const FrameSelection& selection) {
+                     std::span<const double> times, const FrameSelection& selection,
+                     std::span<const std::int64_t> tails) {
   const double start = std::isnan(exam.elapsed_start) ? 0 : exam.elapsed_start;
   std::map<std::string, std::size_t> numbers;
   std::vector<std::size_t> streams;
   for (const std::size_t item : items)
     streams.push_back(numbers.try_emplace(exam.items[item].stream, numbers.size()).first->second);
-  if (numbers.size() < 2) return select_frames(times, selection, start);
+  if (numbers.size() < 2) return select_frames(times, selection, start, tails);
   const std::vector<std::size_t> instants = instants_of(times, streams);
   std::vector<double> instant_times(std::ranges::max(instants) + 1);
   for (std::size_t slot = items.size(); slot-- > 0;) instant_times[instants[slot]] = times[slot];
+  Indices last_instants;
+  for (const std::int64_t tail : tails)
+    last_instants.push_back(static_cast<std::int64_t>(instants[static_cast<std::size_t>(tail)]));
   std::set<std::size_t> chosen;
-  for (const std::int64_t instant : select_frames(instant_times, selection, start))
+  for (const std::int64_t instant : select_frames(instant_times, selection, start, last_instants))
     chosen.insert(static_cast<std::size_t>(instant));
   Indices taken;
   for (std::size_t slot = 0; slot < items.size(); ++slot)

@@ -250,7 +250,8 @@ Matrix3 Parser<Header>::sform() const {
 template <typename Header>
 void Parser<Header>::read_orientation() {
   const bool has_qform = raw_.qform_code > 0;
-  if (raw_.sform_code != 0 && !(has_qform && is_singular(sform()))) {
+  result_.is_sform_singular = has_qform && raw_.sform_code != 0 && is_singular(sform());
+  if (raw_.sform_code != 0 && !result_.is_sform_singular) {
     result_.orientation = closest_ras(sform());
   } else if (has_qform) {
     result_.orientation = closest_ras(qform());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -36,12 +37,18 @@ struct NiftiHeader {
   // Of sform, unless it is singular and there is a qform; else of qform, else of pixdim with x
   // flipped (as nibabel).
   Orientation orientation;
+  bool is_sform_singular = false;      // and a qform holds in its place
   std::array<double, 3> spacing_mm{};  // of the file's axes, NaN if unknown
   double interval_s = 0;               // between time points, NaN if unknown
 
   // Bytes are levels already, where they are a voxel's colour.
   bool holds_levels() const {
     return type.is_colour() || (components > 1 && type.number == DType::kUint8);
+  }
+  // Three or four bytes a voxel, and nothing says whether they are times or a colour.
+  bool may_be_colour() const {
+    return components == 1 && (times == 3 || times == 4) && type.number == DType::kUint8 &&
+           std::isnan(interval_s);
   }
   std::int64_t volume_voxels() const { return size[0] * size[1] * size[2]; }
   std::uint64_t data_end() const {

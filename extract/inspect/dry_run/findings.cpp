@@ -145,10 +145,13 @@ std::vector<Check> checks() {
        "train then knows the frames' order only; if the times matter and are known, give them in a "
        "manifest's column time",
        unknown_times},
+      {"remarks", "read in a way that may not be meant",
+       "see whether the frames are as they should be; what can be done otherwise is said beside",
+       [](const ExamSurvey& exam) { return join(exam.remarks, "; "); }},
       {"dark", "dark throughout",
        "the backbone sees next to nothing in them; give --window 1%,99% or CENTER,WIDTH where one "
-       "bright spot darkens the rest, or values fill few of their bits (12-bit data in a 16-bit "
-       "PNG)",
+       "bright spot darkens the rest, or values fill few of their bits (12-bit data in "
+       "16-bit PNG or video)",
        dark},
       {"mixed_sizes", "frames of different sizes in one exam",
        "check that they are one series; a --mask or a --crop in pixels fits one size only",

@@ -201,6 +201,7 @@ Json exam_json(const frames::ExamSpec& spec, const ExamSurvey& exam) {
   json["missing"] = exam.missing;
   json["lost"] = exam.lost;
   json["partly_finite"] = exam.partly_finite;
+  json["remarks"] = exam.remarks;
   json["inputs"] = exam.inputs;
   json["times"] = {{"kind", times_word(exam.timing.kind)},
                    {"span_s", json_number(exam.timing.span_s)},

@@ -34,6 +34,7 @@ struct ExamSurvey {
   std::size_t frames = 0, missing = 0;  // all slots, and those of them without a file
   std::size_t lost = 0;               // of these, whose file cannot be read, or of the sampled ones
   std::string fault;                  // of the first that is lost
+  std::vector<std::string> remarks;   // as OpenedExam::remarks()
   std::size_t partly_finite = 0;      // frames of which some values are NaN or infinite
   std::size_t selected = 0;           // slots that would be extracted
   double decode_s = 0;                // of one core for what the job decodes, from the samples

@@ -197,6 +197,7 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
   if (stopped) return;
   require_enough(info, result.lost, settings_.min_frames, tasks_[result.task].held);
   info.source_kind = opened.kind();
+  result.remarks = opened.remarks();
   std::set<std::filesystem::path> were_read;
   for (std::size_t i = 0; i < item_of_slot.size(); ++i)
     if (info.present[i]) were_read.insert(exam.items[item_of_slot[i]].path);

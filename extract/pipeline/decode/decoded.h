@@ -49,6 +49,7 @@ struct DecodedExam {
   std::optional<cache::Failure> failure;
   std::vector<cache::Failure> lost = {};  // of frames
   std::size_t partly_finite = 0;          // of its frames; in these some values are NaN or infinite
+  std::vector<std::string> remarks = {};  // as OpenedExam::remarks()
   bool as_before = false;                 // unchanged: the same frames are still unreadable
 };
 

@@ -1,6 +1,7 @@
 // Reads every exam of an input and prints what came out as JSON lines, for the cross-checks:
 //   frames_driver INPUT FRAMES [--axis=0|1|2] [--slices=BEGIN:END:STEP] [--window=…]
-//                 [--start=S] [--end=S] [--decode-all] [--by-study] [--keep-patient-id] [--salt=S]
+//                 [--start=S] [--end=S] [--fps=R] [--every=N] [--decode-all]
+//                 [--square-pixels] [--deinterlace] [--by-study] [--keep-patient-id] [--salt=S]
 //                 [--streams=COLUMN] [--dump=FILE] [--peak] [FRAME_COLUMN …]
 // --decode-all does so although --start or --end would let a clip be read in part.
 // One line per exam: what its header says, its slots with index, time, size, spacing, region and
@@ -67,6 +68,7 @@ Json read(const frames::ExamSpec& exam, const frames::FrameSelection& selection,
       return true;
     });
     line["kind"] = summary.kind;
+    line["remarks"] = summary.remarks;
     line["slots"] = slots;
   } catch (const DataError& error) {
     line["error"] = error.what();
@@ -85,6 +87,10 @@ bool parse_reader_option(std::string_view argument, frames::ReaderOptions& optio
     const auto parts = split(value, ':');
     options.slices = {std::stoll(std::string(parts.at(0))), std::stoll(std::string(parts.at(1))),
                       std::stoll(std::string(parts.at(2)))};
+  } else if (argument == "--square-pixels") {
+    options.square_pixels = true;
+  } else if (argument == "--deinterlace") {
+    options.deinterlace = true;
   } else if (argument == "--by-study") {
     options.grouping = frames::DicomGrouping::kStudy;
   } else if (argument == "--keep-patient-id") {
@@ -106,15 +112,22 @@ int main(int argc, char** argv) {
     std::ofstream dump;
     bool peak = false, decode_all = false;
     frames::FrameSelection selection{std::stoll(argv[2])};
+    const auto number = [](std::string_view argument) {
+      return std::stod(std::string(argument.substr(argument.find('=') + 1)));
+    };
     for (int i = 3; i < argc; ++i) {
       if (std::string_view(argv[i]) == "--peak") {
         peak = true;
       } else if (std::string_view(argv[i]) == "--decode-all") {
         decode_all = true;
       } else if (std::string_view(argv[i]).starts_with("--start=")) {
-        selection.start_s = std::stod(argv[i] + std::string_view("--start=").size());
+        selection.start_s = number(argv[i]);
       } else if (std::string_view(argv[i]).starts_with("--end=")) {
-        selection.end_s = std::stod(argv[i] + std::string_view("--end=").size());
+        selection.end_s = number(argv[i]);
+      } else if (std::string_view(argv[i]).starts_with("--fps=")) {
+        selection.fps = number(argv[i]);
+      } else if (std::string_view(argv[i]).starts_with("--every=")) {
+        selection.every = static_cast<std::int64_t>(number(argv[i]));
       } else if (std::string_view(argv[i]).starts_with("--dump=")) {
         dump.open(argv[i] + std::string_view("--dump=").size(), std::ios::binary);
       } else if (std::string_view(argv[i]).starts_with("--exam-from=")) {

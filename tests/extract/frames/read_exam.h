@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/cli/error.h"
 #include "extract/frames/opened_exam.h"
@@ -12,6 +13,7 @@ namespace coldframe::frames {
 struct ExamSummary {
   std::string kind;  // as OpenedExam::kind()
   std::size_t slots = 0;
+  std::vector<std::string> remarks = {};
 };
 
 // By the reader of this name, whatever the file looks like.
@@ -36,7 +38,7 @@ inline ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selecti
     return sink(std::move(slot));
   });
   if (!found && !fault.empty()) throw DataError(fault);
-  return {opened.kind(), selected.size()};
+  return {opened.kind(), selected.size(), opened.remarks()};
 }
 
 }  // namespace coldframe::frames

@@ -8,6 +8,8 @@
 #include <string>
 
 #include "common/cli/error.h"
+#include "extract/frames/clip/container.h"
+#include "extract/frames/clip/damage.h"
 #include "extract/frames/clip/picture.h"
 #include "extract/frames/clip/times.h"
 #include "extract/frames/image/orientation.h"
@@ -117,18 +119,101 @@ TEST(SelectFrames, SaysWhyTimesDoNotServe) {
   }
 }
 
+TEST(Borders, TakeInWhatFallsShortOfThemByRounding) {
+  const std::vector<double> times{0, 0.1, 0.2, 0.1 + 0.2, 0.4, 0.5};  // 0.30000000000000004
+  EXPECT_EQ(select_frames(times, {.start_s = 0.3, .end_s = 0.5}), (Indices{3, 4}));
+  EXPECT_EQ(select_frames(times, {.end_s = 0.3}), (Indices{0, 1, 2}));
+  EXPECT_EQ(select_frames(times, {.start_s = 0.1000001}), (Indices{2, 3, 4, 5}));
+}
+
+TEST(LostTails, StayWhereFramesAreThinnedOut) {
+  const std::vector<double> times{0, 1, 2, 3, 4, 4};
+  const std::vector<std::int64_t> tails{5};
+  EXPECT_EQ(select_frames(times, {.fps = 0.5}, 0, tails), (Indices{0, 2, 4, 5}));
+  EXPECT_EQ(select_frames(times, {.every = 2}, 0, tails), (Indices{0, 2, 4, 5}));
+  EXPECT_EQ(select_frames(times, {.fps = 0.5, .end_s = 3}, 0, tails), (Indices{0, 2}));
+  EXPECT_EQ(select_frames(times, {.count = 2, .fps = 0.5}, 0, tails), (Indices{0, 5}));
+}
+
+constexpr std::int64_t kNone = AV_NOPTS_VALUE;
+
 TEST(ClipTimes, CountOnlyIfTheyRise) {
-  EXPECT_EQ(settle_times({5, 6, 8}), (std::vector<double>{0, 1, 3}));
-  for (const double time : settle_times({0, 1, 1, 2})) EXPECT_TRUE(std::isnan(time));
-  for (const double time : settle_times({0, 2, 1})) EXPECT_TRUE(std::isnan(time));
-  for (const double time : settle_times({0, kUnknown, 1})) EXPECT_TRUE(std::isnan(time));
+  constexpr AVRational kSecond{1, 1};
+  EXPECT_EQ(settle_times({5, 6, 8}, kSecond), (std::vector<double>{0, 1, 3}));
+  for (const double time : settle_times({0, 1, 1, 2}, kSecond)) EXPECT_TRUE(std::isnan(time));
+  for (const double time : settle_times({0, 2, 1}, kSecond)) EXPECT_TRUE(std::isnan(time));
+  for (const double time : settle_times({0, kNone, 1}, kSecond)) EXPECT_TRUE(std::isnan(time));
+}
+
+TEST(ClipTimes, AreTheNumbersNearestToTheExactOnes) {
+  EXPECT_EQ(settle_times({225000, 261000}, {1, 90000}), (std::vector<double>{0, 0.4}));
+  EXPECT_EQ(settle_times({7, 10, 14}, {1, 10}), (std::vector<double>{0, 0.3, 0.7}));
 }
 
 TEST(ClipTimes, OfTheLastFramesContinueAConstantInterval) {
-  EXPECT_EQ(settle_times({0, 1, 2, kUnknown, kUnknown}), (std::vector<double>{0, 1, 2, 3, 4}));
-  const auto varying = settle_times({0, 1, 4, kUnknown});
+  EXPECT_EQ(settle_times({0, 1, 2, kNone, kNone}, {1, 1}), (std::vector<double>{0, 1, 2, 3, 4}));
+  const auto varying = settle_times({0, 1, 4, kNone}, {1, 1});
   EXPECT_EQ(varying[2], 4);
   EXPECT_TRUE(std::isnan(varying[3]));
+}
+
+// By letters: K a key packet, P another, X and Y these where they are damaged and a frame comes
+// out, x where none does; frames come out in this order. "." is a lost slot.
+std::string slots_after(const std::string& packets, bool intra_only = false) {
+  std::vector<PacketFacts> facts;
+  std::vector<DecodedFacts> decoded;
+  for (std::size_t i = 0; i < packets.size(); ++i) {
+    const char kind = packets[i];
+    const auto at = static_cast<std::int64_t>(i);
+    facts.push_back({at, kind == 'K' || kind == 'Y', kind == 'x'});
+    if (kind != 'x') decoded.push_back({at, at, kind == 'X' || kind == 'Y', kind == 'K'});
+  }
+  std::string text;
+  for (const ClipSlot& slot : slots_of(facts, decoded, intra_only))
+    text += slot.decoded < 0 ? '.'
+                             : packets[static_cast<std::size_t>(
+                                   decoded[static_cast<std::size_t>(slot.decoded)].packet)];
+  return text;
+}
+
+TEST(Damage, ReachesToTheNextKeyFrameThatIsWhole) {
+  EXPECT_EQ(slots_after("KPPKPP"), "KPPKPP");
+  EXPECT_EQ(slots_after("KXPKPP"), "K..KPP");
+  EXPECT_EQ(slots_after("KPxPKPP"), "KP..KPP");
+  EXPECT_EQ(slots_after("KXPYPKP"), "K....KP");
+  EXPECT_EQ(slots_after("KPPxPP"), "KPP...");
+  EXPECT_EQ(slots_after("KXPKPxKP"), "K..KP.KP");
+  EXPECT_EQ(slots_after("xXPKP"), "KP") << "a stream that was joined late";
+  EXPECT_EQ(slots_after("KxKKXK", true), "K.KK.K");
+}
+
+// Decoded as I0 P3 B1 B2 | I6 B4 B5 P7: the group is open.
+TEST(Damage, TakesFramesThatAreShownBeforeTheKeyFrame) {
+  const std::vector<PacketFacts> packets{{0, true}, {3, false, true}, {1}, {2}, {6, true}, {4}, {5},
+                                         {7}};
+  const std::vector<DecodedFacts> decoded{
+      {0, 0, false, true}, {2, 1}, {3, 2}, {1, 3}, {5, 4}, {6, 5}, {4, 6, false, true}, {7, 7}};
+  std::string text;
+  for (const ClipSlot& slot : slots_of(packets, decoded, false))
+    text += slot.decoded < 0 ? "." : std::to_string(slot.timestamp);
+  EXPECT_EQ(text, "0.....67");
+}
+
+// Packets of 188 bytes with a header each, `before` bytes in front of every one.
+std::string transport_stream(std::size_t before, std::size_t packets) {
+  std::string text;
+  for (std::size_t i = 0; i < packets; ++i)
+    text += std::string(before, 'g') + std::string("G\x01\x00\x10", 4) + std::string(184, 'G');
+  return text;
+}
+
+TEST(Containers, OfTransportStreamsBeginAnywhere) {
+  for (const std::size_t before : {0, 4}) {
+    const std::string whole = transport_stream(before, 20);
+    for (const std::size_t cut : {0, 1, 100, 187})
+      EXPECT_STREQ(clip_demuxer(std::string_view(whole).substr(cut)), "mpegts") << before << cut;
+  }
+  EXPECT_EQ(clip_demuxer(std::string(4096, 'G')), nullptr) << "a sequence of guanine";
 }
 
 TEST(Orientation, MovesEveryPixelAsTheMatrixSays) {

@@ -1,11 +1,13 @@
 """Order, number, times, colour and shape of frames of stacks, volumes and clips, against the libraries that wrote them."""
 
 import json
+import subprocess
 
 import nibabel
 import numpy as np
 import pytest
 import tifffile
+from PIL import Image
 
 from frames_helper import SHARED, read, run, sha256, write_manifest
 from nifti_helper import hashes
@@ -204,3 +206,197 @@ def test_case_of_channels_in_pages(name):
 def test_case_of_an_sform_of_zeros():
     folder = CASES / "25_sform_of_zeros"
     assert hashes(one(folder / "zero.nii")) == hashes(one(folder / "whole.nii.gz"))
+
+
+def ffmpeg(path, *words, source="testsrc2=s=96x64:r=25:d=4"):
+    subprocess.run(["ffmpeg", "-v", "error", "-y", "-f", "lavfi", "-i", source, *map(str, words), str(path)], check=True)
+    return path
+
+
+def packets(path):
+    """(offset, size, whether it is a key frame) of each."""
+    rows = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v", "-show_entries", "packet=pos,size,flags", "-of",
+                           "csv=p=0", path], capture_output=True, text=True, check=True).stdout.split()
+    return [(int(row.split(",")[1]), int(row.split(",")[0]), "K" in row.split(",")[2]) for row in rows]
+
+
+def damage(path, packet):
+    """Returns how many frames it takes along: up to the next key frame."""
+    found = packets(path)
+    at, size, _ = found[packet]
+    content = bytearray(path.read_bytes())
+    content[at + size // 4:at + size - 2] = np.random.default_rng(packet).bytes(size - 2 - size // 4)
+    path.write_bytes(content)
+    return next((i for i in range(packet + 1, len(found)) if found[i][2]), len(found)) - packet
+
+
+@pytest.mark.parametrize("name, words, packet", [
+    ("a.mp4", ["-c:v", "libx264", "-bf", "0", "-g", "12"], 30), ("a.mkv", ["-c:v", "libx264", "-bf", "0", "-g", "10"], 50),
+    ("a.avi", ["-c:v", "mpeg4", "-g", "10"], 33), ("b.mov", ["-c:v", "mjpeg", "-q:v", "2"], 17), ("c.mkv", ["-c:v", "ffv1"], 40),
+    ("d.mp4", ["-c:v", "libx264", "-bf", "2", "-g", "20"], 40)])
+def test_frames_behind_a_damaged_packet_are_read(tmp_path, name, words, packet):
+    path = ffmpeg(tmp_path / name, *words)
+    whole = one(path)["slots"]
+    lost = damage(path, packet)
+    slots = one(path)["slots"]
+    assert len(slots) == len(whole) and times({"slots": slots}) == times({"slots": whole})
+    gone = [slot["index"] for slot in slots if not slot["present"]]
+    if gone or words[1] not in ("mjpeg", "ffv1"):  # what a decoder takes for whole is not noticed
+        assert 1 <= len(gone) <= lost and gone == list(range(gone[0], gone[0] + len(gone))), gone
+        assert "to the next key frame" in slots[gone[0]]["fault"]
+        assert all(slots[i]["sha256"] == whole[i]["sha256"] for i in range(len(whole)) if i not in gone)
+
+
+@pytest.mark.parametrize("name", ["a.mts", "a.m2ts", "a.ts", "a.mpg"])
+@pytest.mark.parametrize("cut", [0, 77])
+def test_streams_may_begin_within_a_packet(tmp_path, name, cut):
+    codec = ["-c:v", "mpeg2video"] if name == "a.mpg" else ["-c:v", "libx264", "-bf", "0", "-g", "5"]
+    more = ["-mpegts_m2ts_mode", "1", "-f", "mpegts"] if name in ("a.mts", "a.m2ts") else []
+    path = ffmpeg(tmp_path / name, *codec, *more)
+    path.write_bytes(path.read_bytes()[cut:])
+    frames = subprocess.run(["ffprobe", "-v", "error", "-count_frames", "-select_streams", "v", "-show_entries", "stream=nb_read_frames",
+                             "-of", "csv=p=0", path], capture_output=True, text=True, check=True).stdout.split()[0]
+    slots = one(path)["slots"]
+    assert len(slots) == int(frames.strip(",")) and all(slot["present"] for slot in slots)
+
+
+def test_a_clip_that_is_cut_off_is_not_short_in_silence(tmp_path):
+    path = ffmpeg(tmp_path / "a.mkv", "-c:v", "libx264", "-g", "10")
+    path.write_bytes(path.read_bytes()[:path.stat().st_size // 2])
+    for options in (["--fps=2"], ["--every=7"]):
+        slots = one(path, *options)["slots"]
+        assert not slots[-1]["present"] and "how many are lost is not known" in slots[-1]["fault"]
+        assert all(slot["present"] for slot in slots[:-1])
+    assert all(slot["present"] for slot in one(path, "--fps=2", "--end=1")["slots"])
+
+
+@pytest.mark.parametrize("words", [["-c:v", "libx264", "-g", "10"], ["-c:v", "mpeg4", "-g", "10"]])
+@pytest.mark.parametrize("name", ["a.mp4", "a.ts"])
+def test_borders_are_those_of_the_time_stamps(tmp_path, words, name):
+    path = ffmpeg(tmp_path / name, *words, "-output_ts_offset", "2.5", source="testsrc2=s=96x64:r=10:d=3")
+    for start, end, wanted in [("0.3", "0.7", range(3, 7)), ("0.6", "1.1", range(6, 11)), ("1.2", "1.3", [12]), ("0.31", "0.69", range(4, 7))]:
+        for more in ([], ["--decode-all"]):
+            assert [slot["index"] for slot in one(path, f"--start={start}", f"--end={end}", *more)["slots"]] == list(wanted)
+
+
+def test_of_two_streams_of_pictures_the_larger_is_read(tmp_path):
+    for order in ("01", "10"):
+        path = tmp_path / f"{order}.mkv"
+        subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=s=32x24:d=1", "-f", "lavfi", "-i", "testsrc2=s=160x120:d=1",
+                        "-map", f"{order[0]}:v", "-map", f"{order[1]}:v", "-c:v", "ffv1", str(path)], check=True)
+        exam = one(path)
+        assert {(slot["width"], slot["height"]) for slot in exam["slots"]} == {(160, 120)}
+        assert exam["remarks"] == ["of 2 streams of pictures the largest is read"]
+
+
+@pytest.mark.parametrize("stored, aspect, shown", [((80, 112), "7/5", (112, 112)), ((96, 64), "16/15", (102, 64)), ((90, 40), "1/2", (45, 40))])
+def test_square_pixels(tmp_path, stored, aspect, shown):
+    size = f"{stored[0]}x{stored[1]}"
+    path = ffmpeg(tmp_path / "a.mkv", "-vf", f"setsar={aspect}", "-pix_fmt", "gray", "-c:v", "ffv1", source=f"testsrc2=s={size}:d=0.2")
+    exam = one(path)
+    assert (exam["slots"][0]["width"], exam["slots"][0]["height"]) == stored and "--square-pixels" in exam["remarks"][0]
+    exam = one(path, "--square-pixels", f"--dump={tmp_path / 'ours'}")
+    assert (exam["slots"][0]["width"], exam["slots"][0]["height"]) == shown and exam["remarks"] == []
+    ours = np.fromfile(tmp_path / "ours", np.uint8).reshape(-1, shown[1], shown[0], 3)
+    scaled = subprocess.run(["ffmpeg", "-v", "error", "-i", path, "-vf", f"scale={shown[0]}:{shown[1]}:flags=bicubic", "-f", "rawvideo",
+                             "-pix_fmt", "gray", "-"], capture_output=True, check=True).stdout
+    theirs = np.frombuffer(scaled, np.uint8).reshape(ours.shape[:3])
+    assert np.abs(ours.astype(int) - theirs[..., None]).max() <= 2
+
+
+@pytest.mark.parametrize("pixels, first", [("gray", "tff"), ("gray10le", "bff")])
+def test_deinterlacing_keeps_the_first_field(tmp_path, pixels, first):
+    words = ["-vf", f"interlace=scan={first},format={pixels}", "-c:v", "ffv1", "-field_order", "tt" if first == "tff" else "bb"]
+    path = ffmpeg(tmp_path / "a.mkv", *words, source="testsrc2=s=64x48:r=20:d=0.4")
+    wide = pixels != "gray"
+    window = ["--window=511.5,1023"] if wide else []
+    exam = one(path, *window)
+    assert "interlaced" in exam["remarks"][0]
+    exam = one(path, "--deinterlace", *window, f"--dump={tmp_path / 'ours'}")
+    assert exam["remarks"] == []
+    raw = subprocess.run(["ffmpeg", "-v", "error", "-i", path, "-f", "rawvideo", "-pix_fmt", pixels, "-"], capture_output=True, check=True)
+    stored = np.frombuffer(raw.stdout, "<u2" if wide else "u1").reshape(-1, 48, 64).astype(int)
+    wanted = stored.copy()
+    for y in range(1 if first == "tff" else 0, 48, 2):
+        above, below = max(y - 1, 0) if y else 1, y + 1 if y < 47 else y - 1
+        wanted[:, y] = (stored[:, above] + stored[:, below] + 1) // 2
+    if wide:
+        wanted = np.floor(wanted * 255 / 1023 + 0.5)
+    ours = np.fromfile(tmp_path / "ours", np.uint8).reshape(-1, 48, 64, 3)
+    assert np.abs(ours[..., 0].astype(int) - wanted).max() <= 1
+
+
+@pytest.mark.parametrize("pixels, bits", [("gray12le", 12), ("gray16le", 16), ("gray10le", 10), ("gbrp12le", 12), ("rgb48le", 16)])
+def test_clips_of_deep_samples_have_a_window(tmp_path, pixels, bits):
+    channels = 1 if pixels.startswith("gray") else 3
+    values = RNG.integers(0, 1 << (bits - 2), (4, 20, 30, channels)).astype("<u2")
+    stored = np.moveaxis(values[..., [1, 2, 0]], -1, 1) if pixels.startswith("gbrp") else values
+    path = tmp_path / "a.mkv"
+    subprocess.run(["ffmpeg", "-v", "error", "-f", "rawvideo", "-pix_fmt", pixels, "-s", "30x20", "-r", "5", "-i", "-", "-c:v",
+                    "ffv1" if pixels != "rgb48le" else "png", str(path)], input=np.ascontiguousarray(stored).tobytes(), check=True)
+
+    def level(low, high):
+        return [sha256(np.broadcast_to(np.clip(np.floor((frame - low) * 255.0 / (high - low) + 0.5), 0, 255), (20, 30, 3)).astype(np.uint8))
+                for frame in values.astype(float)]
+    width = 1 << (bits - 2)
+    assert hashes(one(path, f"--window={width // 2},{width}")) == level(0, width)
+    assert hashes(one(path, "--window=0%,100%")) == level(values.min(), values.max())
+
+
+def boxes(brand, *compatible):
+    body = b"".join(brand.encode().ljust(4)[:4] for brand in (brand, "\0\0\0\0", *compatible))
+    return (8 + len(body)).to_bytes(4, "big") + b"ftyp" + body + bytes(64)
+
+
+def test_kinds_that_are_not_read_are_called_by_their_names(tmp_path):
+    Image.new("RGB", (8, 8)).save(tmp_path / "x.png")
+    for i in range(3):
+        (tmp_path / f"IMG_{i}.HEIC").write_bytes(boxes("heic", "mif1"))
+    (tmp_path / "b.heif").write_bytes(boxes("mif1", "avif"))
+    nibabel.save(nibabel.AnalyzeImage(np.zeros((4, 4, 4), "u1"), np.eye(4)), tmp_path / "old.hdr")
+    done = run(tmp_path)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 1
+    assert "passed over 3 HEIC images, which are not read, 'IMG_0.HEIC' first: convert to JPEG or PNG" in done.stderr
+    assert "passed over 1 AVIF images" in done.stderr and "passed over 1 ANALYZE 7.5 volumes" in done.stderr
+    assert done.stderr.count("passed over") == 3, done.stderr
+    for name, said in [("IMG_0.HEIC", "a HEIC image"), ("b.heif", "an AVIF image"), ("old.hdr", "an ANALYZE 7.5 volume")]:
+        done = run(tmp_path / name)
+        assert done.returncode == 3 and f"is {said}, which is not read; " in done.stderr, done.stderr
+
+
+def test_a_list_of_clips_as_echonet_has_it_is_read(tmp_path):
+    (tmp_path / "Videos").mkdir()
+    for name in ("0X10A", "0X11B"):
+        ffmpeg(tmp_path / f"Videos/{name}.avi", "-c:v", "mjpeg", source="testsrc2=s=32x24:r=5:d=1")
+    text = "FileName,EF,NumberOfFrames,Split\n0X10A,55.1,5,TRAIN\n0X11B,30.2,5,VAL\n"
+    (tmp_path / "FileList.csv").write_text(text)
+    done = run(tmp_path / "FileList.csv")
+    assert done.returncode == 3 and f"--root {tmp_path / 'Videos'} says where they lie" in done.stderr, done.stderr
+    (tmp_path / "Videos/FileList.csv").write_text(text)
+    exams = read(tmp_path / "Videos/FileList.csv")
+    assert list(exams) == ["0X10A", "0X11B"]
+    assert exams["0X10A"]["columns"] == {"EF": "55.1", "NumberOfFrames": "5", "split": "TRAIN"} and len(exams["0X11B"]["slots"]) == 5
+
+
+@needs_cases
+def test_case_of_damage_in_the_middle():
+    folder = CASES / "17_damage_in_the_middle"
+    whole, slots = (one(folder / f"{name}.mp4")["slots"] for name in ("whole", "damaged"))
+    assert [slot["index"] for slot in slots if not slot["present"]] == [40, 41, 42, 43]
+    assert all(a["sha256"] == b["sha256"] and a["time_s"] == b["time_s"] for a, b in zip(whole, slots, strict=True) if b["present"])
+
+
+@needs_cases
+@pytest.mark.parametrize("name", ["ffv1_gray12.mkv", "ffv1_gray16.mkv"])
+def test_case_of_twelve_bits(name):
+    folder = CASES / "19_sixteen_bits"
+    (images,) = read(folder / "png", 0, ["--window=2048,4096"]).values()
+    assert hashes(one(folder / name, "--window=2048,4096")) == hashes(images)
+
+
+@needs_cases
+def test_case_of_pixels_that_are_not_square():
+    path = CASES / "21_sample_aspect/anamorphic.mp4"
+    assert "pixels are not square" in one(path)["remarks"][0]
+    slot = one(path, "--square-pixels")["slots"][0]
+    assert (slot["width"], slot["height"]) == (224, 224)

@@ -13,6 +13,7 @@
 #include "extract/frames/input/crop_rule.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/frames/input/exam_names.h"
+#include "extract/frames/input/file_name.h"
 #include "extract/frames/input/manifest/row_files.h"
 #include "extract/frames/input/manifest/table.h"
 #include "extract/frames/input/manifest/times.h"
@@ -133,6 +134,12 @@ FilePlace ManifestReader::place_of(std::size_t row) const {
     place.exam = names_[row];
     while (place.exam.ends_with('/')) place.exam.pop_back();
     if (!place.exam.empty()) return place;
+  }
+  // In a list of clips each is an exam, as in a folder.
+  if (!exam_ && !names_[row].empty() && !is_named_as_image(names_[row])) {
+    std::filesystem::path path = names_[row];
+    place.exam = path.replace_filename(name_of_exam(path)).generic_string();
+    return place;
   }
   if (!exam_) require_own_column(table_, "exam");
   refuse(

@@ -1,0 +1,104 @@
+#include "extract/frames/clip/damage.h"
+
+#include <algorithm>
+
+#include "extract/frames/clip/ffmpeg.h"
+
+namespace coldframe::frames {
+namespace {
+
+class DamageFinder {
+ public:
+  DamageFinder(std::span<const PacketFacts> packets, std::span<const DecodedFacts> decoded)
+      : packets_(packets),
+        decoded_(decoded),
+        frame_of_(packets.size(), -1),
+        lost_(packets.size(), false),
+        packet_of_(decoded.size(), 0) {
+    std::size_t before = 0;
+    for (std::size_t i = 0; i < decoded.size(); ++i) {
+      const auto packet = static_cast<std::size_t>(decoded[i].packet);
+      if (packet < packets.size()) {
+        before = packet;
+        frame_of_[packet] = static_cast<std::int64_t>(i);
+      }
+      packet_of_[i] = before;
+    }
+  }
+
+  void spread(bool intra_only) {
+    for (std::size_t p = 0; p < packets_.size();) {
+      if (!is_damaged(p)) {
+        ++p;
+        continue;
+      }
+      std::size_t end = p + 1;
+      while (!intra_only && end < packets_.size() && !begins_anew(end)) ++end;
+      std::fill(lost_.begin() + static_cast<std::ptrdiff_t>(p),
+                lost_.begin() + static_cast<std::ptrdiff_t>(end), true);
+      if (!intra_only && end < packets_.size()) lose_shown_before(end);
+      p = end;
+    }
+  }
+
+  std::vector<ClipSlot> slots() const {
+    const auto first_key = static_cast<std::size_t>(
+        std::ranges::find_if(packets_, &PacketFacts::is_key) - packets_.begin());
+    const std::size_t begin = first_key == packets_.size() ? 0 : first_key;
+    std::vector<ClipSlot> slots;
+    for (std::size_t i = 0; i < decoded_.size(); ++i) {
+      const bool is_lost = decoded_[i].is_damaged || (!packets_.empty() && lost_[packet_of_[i]]);
+      if (is_lost && packet_of_[i] < begin) continue;
+      slots.push_back({is_lost ? -1 : static_cast<std::int64_t>(i), decoded_[i].timestamp});
+    }
+    for (std::size_t p = begin; p < packets_.size(); ++p)
+      if (lost_[p] && frame_of_[p] < 0) insert(packets_[p].timestamp, slots);
+    return slots;
+  }
+
+ private:
+  bool is_damaged(std::size_t packet) const {
+    const std::int64_t frame = frame_of_[packet];
+    return packets_[packet].is_damaged ||
+           (frame >= 0 && decoded_[static_cast<std::size_t>(frame)].is_damaged);
+  }
+  bool begins_anew(std::size_t packet) const {
+    const std::int64_t frame = frame_of_[packet];
+    return packets_[packet].is_key && !is_damaged(packet) && frame >= 0 &&
+           decoded_[static_cast<std::size_t>(frame)].is_intra;
+  }
+
+  void lose_shown_before(std::size_t key) {
+    for (std::size_t p = key + 1; p < packets_.size() && !packets_[p].is_key; ++p) {
+      const bool is_before = frame_of_[p] >= 0 ? frame_of_[p] < frame_of_[key]
+                                               : packets_[p].timestamp < packets_[key].timestamp;
+      if (is_before) lost_[p] = true;
+    }
+  }
+
+  // A lost frame that did not come out: where its time lies. One of another frame's time is a
+  // packet that shows nothing.
+  static void insert(std::int64_t timestamp, std::vector<ClipSlot>& slots) {
+    if (timestamp == AV_NOPTS_VALUE) return slots.push_back({-1, timestamp});
+    const auto at = std::ranges::find_if(
+        slots, [&](const ClipSlot& slot) { return slot.timestamp >= timestamp; });
+    if (at == slots.end() || at->timestamp > timestamp) slots.insert(at, {-1, timestamp});
+  }
+
+  std::span<const PacketFacts> packets_;
+  std::span<const DecodedFacts> decoded_;
+  std::vector<std::int64_t> frame_of_;  // of each packet; −1: none came out
+  std::vector<bool> lost_;              // packets
+  std::vector<std::size_t> packet_of_;  // of each frame
+};
+
+}  // namespace
+
+std::vector<ClipSlot> slots_of(std::span<const PacketFacts> packets,
+                               std::span<const DecodedFacts> decoded, bool intra_only) {
+  DamageFinder damage(packets, decoded);
+  damage.spread(intra_only);
+  return damage.slots();
+}
+
+}  // namespace coldframe::frames

@@ -1,0 +1,63 @@
+// Sources: ISO/IEC 23008-12 (HEIF), annex B; the AV1 Image File Format, section 6; dbh.h of ANALYZE
+// 7.5 (Mayo Clinic).
+#include "extract/frames/foreign.h"
+
+#include <algorithm>
+#include <array>
+
+#include "common/files/bytes/byte_cursor.h"
+#include "common/text/text.h"
+#include "extract/frames/nifti/nifti_header.h"
+
+namespace coldframe::frames {
+namespace {
+
+constexpr ForeignKind kHeic{"a HEIC image", "HEIC images", "convert to JPEG or PNG"};
+constexpr ForeignKind kAvif{"an AVIF image", "AVIF images", "convert to JPEG or PNG"};
+constexpr ForeignKind kAnalyze{"an ANALYZE 7.5 volume", "ANALYZE 7.5 volumes",
+                               "its header states no orientation: convert to NIfTI"};
+
+// A box "ftyp" names a file's brand, and those that it is compatible with.
+const ForeignKind* image_of_boxes(std::string_view head) {
+  if (head.size() < 16 || head.substr(4, 4) != "ftyp") return nullptr;
+  const std::uint64_t length = ByteCursor(head, std::endian::big).u32(0);
+  const auto has = [&](std::string_view brand) {
+    for (std::size_t at = 8; at + 4 <= std::min<std::uint64_t>(length, head.size()); at += 4)
+      if (at != 12 && head.substr(at, 4) == brand) return true;
+    return false;
+  };
+  if (has("avif") || has("avis")) return &kAvif;
+  constexpr std::array kBrands{"heic", "heix", "heim", "heis", "hevc", "hevx", "hevm", "hevs"};
+  const std::string_view brand = head.substr(8, 4);
+  const bool is_image = brand == "mif1" || brand == "msf1";
+  return is_image || std::ranges::find(kBrands, brand) != kBrands.end() ? &kHeic : nullptr;
+}
+
+bool is_analyze(std::string_view head) {
+  constexpr std::size_t kHeaderBytes = 348, kDimensions = 40;
+  if (head.size() < kHeaderBytes || is_nifti_header(head)) return false;
+  for (const auto order : {std::endian::little, std::endian::big}) {
+    const ByteCursor in(head, order);
+    const unsigned dimensions = in.u16(kDimensions);
+    if (in.u32(0) == kHeaderBytes && dimensions >= 1 && dimensions <= 7) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const ForeignKind* foreign_kind(const SourceFile& file) {
+  const auto held = file.hold();
+  if (const ForeignKind* image = image_of_boxes(file.head())) return image;
+  return is_analyze(file.head()) ? &kAnalyze : nullptr;
+}
+
+bool is_analyze_voxels(const SourceFile& file) {
+  std::filesystem::path header = file.path();
+  if (lower(header.extension().string()) != ".img") return false;
+  std::error_code error;
+  return std::filesystem::exists(header.replace_extension(".hdr"), error) &&
+         foreign_kind(file.beside(header)) == &kAnalyze;
+}
+
+}  // namespace coldframe::frames
