@@ -163,6 +163,36 @@ void OpenedExam::set_times_from_headers() {
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
     slots_[slot].time_s = times[slot] - known.front();
   }
+  header_times_ = true;
+}
+
+OrderBasis OpenedExam::basis() const {
+  OrderBasis basis = exam_.basis;
+  if (exam_.items.size() == 1 && !sources_.empty()) {
+    const OrderBasis own = sources_.begin()->second->basis();
+    basis.order = own.order;
+    basis.names_alone = false;
+    if (basis.times.empty()) basis.times = own.times;
+  }
+  const bool known =
+      std::ranges::any_of(slots_, [](const Slot& slot) { return !std::isnan(slot.time_s); });
+  if (!known || slots_.size() < 2) basis.times.clear();
+  if (known && slots_.size() > 1 && basis.times.empty())
+    basis.times = header_times_ ? "acquisition time" : "the input";
+  return basis;
+}
+
+std::vector<std::string> OpenedExam::notes() const {
+  std::vector<std::string> notes;
+  for (const ExamItem& item : exam_.items) {
+    const auto source = sources_.find(item.path);
+    if (source == sources_.end()) continue;
+    for (const std::string& note : source->second->notes()) {
+      std::string sentence = concat("'", item.name, "': ", note);
+      if (std::ranges::find(notes, sentence) == notes.end()) notes.push_back(std::move(sentence));
+    }
+  }
+  return notes;
 }
 
 namespace {

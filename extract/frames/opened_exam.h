@@ -33,6 +33,10 @@ class OpenedExam {
   // The registry's name of the first file's reader, "images" for several image files.
   const std::string& kind() const { return kind_; }
   std::vector<std::string> remarks() const;  // Source::remark() of its files, each once
+  // What the order of its frames and their times rest on.
+  OrderBasis basis() const;
+  // What its files say against themselves, as far as they have been read: sentences.
+  std::vector<std::string> notes() const;
 
   // Indices into slots(), ascending. DataError when every selected frame is a missing one.
   std::vector<std::int64_t> select(const FrameSelection& selection) const;
@@ -64,6 +68,7 @@ class OpenedExam {
   std::map<std::filesystem::path, std::string> faults_;  // of files that cannot be opened
   std::vector<Slot> slots_;
   std::string kind_;
+  bool header_times_ = false;                    // of several files, by their headers
   mutable std::map<const Source*, Frame> seen_;  // of look()
 };
 

@@ -16,6 +16,7 @@
 #include "common/cli/error_context.h"
 #include "common/text/text.h"
 #include "extract/frames/frame.h"
+#include "extract/frames/frame_order.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/frames/reader_options.h"
 #include "extract/frames/source_file.h"
@@ -45,6 +46,11 @@ class Source {
   virtual double time_s(std::int64_t index) const = 0;
   // Unix seconds of the file's first frame, NaN where the file does not state it.
   virtual double start_time() const { return std::numeric_limits<double>::quiet_NaN(); }
+  // What its order and times rest on. Call frame_count() before.
+  virtual OrderBasis basis() const { return {kFileOrder, ""}; }
+  // What the file says against itself, and what was taken, as far as it has been read: clauses
+  // without its name.
+  virtual std::vector<std::string> notes() const { return {}; }
   // Why the file's tail is lost; empty where it is whole. When not empty, the last frame stands for
   // the lost tail, however many frames that was. Call frame_count() before.
   virtual std::string lost_tail() const { return {}; }

@@ -1,5 +1,6 @@
 #include "extract/frames/source_file.h"
 
+#include <algorithm>
 #include <span>
 
 #include "common/cli/error.h"
@@ -30,7 +31,41 @@ class FollowedFile final : public ByteSource {
   SourceDigest& digest_;
 };
 
+class PartsOfFile final : public ByteSource {
+ public:
+  PartsOfFile(std::shared_ptr<const ByteSource> file, std::vector<Extent> parts)
+      : file_(std::move(file)), parts_(std::move(parts)) {
+    for (const Extent& part : parts_) size_ += part.length;
+  }
+
+  std::uint64_t size() const override { return size_; }
+  std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes) const override {
+    std::size_t done = 0;
+    for (const Extent& part : parts_) {
+      if (offset < part.length && done < bytes.size()) {
+        const std::uint64_t left = std::min(part.length - offset, bytes.size() - done);
+        const std::size_t count = file_->read_some(part.offset + offset, bytes.subspan(done, left));
+        done += count;
+        if (count < left) return done;
+      }
+      offset -= std::min(offset, part.length);
+    }
+    return done;
+  }
+
+ private:
+  std::shared_ptr<const ByteSource> file_;
+  std::vector<Extent> parts_;
+  std::uint64_t size_ = 0;
+};
+
 }  // namespace
+
+SourceFile SourceFile::within(std::vector<Extent> parts) const {
+  SourceFile file(path_, digest_);
+  file.parts_ = std::move(parts);
+  return file;
+}
 
 std::shared_ptr<const ByteSource> SourceFile::open() const {
   std::shared_ptr<const ByteSource> bytes = open_.lock();
@@ -39,6 +74,7 @@ std::shared_ptr<const ByteSource> SourceFile::open() const {
     bytes = std::make_shared<FollowedFile>(path_, *digest_);
   else
     bytes = std::make_shared<InputFile>(path_, refuse_unnamed);
+  if (!parts_.empty()) bytes = std::make_shared<PartsOfFile>(std::move(bytes), parts_);
   open_ = bytes;
   return bytes;
 }

@@ -7,12 +7,17 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/files/bytes/byte_source.h"
 
 namespace coldframe::frames {
 
 class SourceDigest;
+
+struct Extent {
+  std::uint64_t offset = 0, length = 0;
+};
 
 class SourceFile {
  public:
@@ -30,10 +35,13 @@ class SourceFile {
   std::shared_ptr<const ByteSource> hold() const;
   std::string content(std::uint64_t limit) const;  // DataError where it has more bytes
   SourceFile beside(std::filesystem::path path) const { return SourceFile(path, digest_); }
+  // A file within this one: its bytes are these parts, one behind the other.
+  SourceFile within(std::vector<Extent> parts) const;
 
  private:
   std::filesystem::path path_;
   SourceDigest* digest_;
+  std::vector<Extent> parts_;  // empty: all of it
   mutable std::string head_;
   mutable std::weak_ptr<const ByteSource> open_;
 };

@@ -195,6 +195,17 @@ const char* clip_demuxer(std::string_view head) {
   return is_cut_program_stream(head) ? "mpeg" : nullptr;
 }
 
+// A start code, and the header of a unit that may come first (ITU-T H.264 table 7-1, H.265 7-1).
+const char* stream_demuxer(std::string_view head) {
+  const std::size_t start = head.find("\0\0\1"sv);
+  if (start > 1 || head.size() < start + 5) return nullptr;
+  const std::string_view unit = head.substr(start + 3, 2);
+  for (const std::string_view first : {"\x40\1", "\x42\1", "\x44\1", "\x46\1", "\x4e\1"})
+    if (unit == first) return "hevc";
+  const bool h264 = "\x06\x09\x27\x47\x67"sv.find(unit[0]) != std::string_view::npos;
+  return h264 ? "h264" : nullptr;
+}
+
 void check_png_header(const ByteSource& file) {
   constexpr std::uint64_t kFrame = 0x6663544c, kPixels = 0x49444154;  // "fcTL", "IDAT"
   const Container container(file);

@@ -11,6 +11,9 @@ namespace coldframe::frames {
 // FFmpeg's name of the demuxer for a file that starts with `head`; null when it is no clip.
 const char* clip_demuxer(std::string_view head);
 
+// The same for a stream without a container, H.264 or HEVC, as DICOM files hold it.
+const char* stream_demuxer(std::string_view head);
+
 // DataError, without the file's name, when the file ends before its container does: GIF (trailer
 // block), PNG (last chunk), AVI (RIFF size), MP4 and QuickTime (box sizes), Matroska and WebM
 // (segment size). Formats that state no length (MPEG streams, Ogg) pass.

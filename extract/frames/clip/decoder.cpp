@@ -137,7 +137,8 @@ bool ClipDecoder::is_damaged() const {
 }
 
 DecodedFacts ClipDecoder::facts() const {
-  return {frame_->reordered_opaque, frame_->best_effort_timestamp, is_damaged(),
+  return {frame_->reordered_opaque,
+          input_.has_clock() ? frame_->best_effort_timestamp : AV_NOPTS_VALUE, is_damaged(),
           frame_->pict_type == AV_PICTURE_TYPE_I || is_intra_only()};
 }
 

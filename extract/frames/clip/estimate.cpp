@@ -62,7 +62,8 @@ void ClipEstimate::look() {
   remark_ = remark_of(input, is_interlaced(input.stream()), options_);
   is_deep_ = is_deep(input.stream().codecpar->format);
   std::vector<std::int64_t> stamps;
-  for (const ClipPacket& packet : packets_) stamps.push_back(packet.timestamp);
+  for (const ClipPacket& packet : packets_)
+    stamps.push_back(input.has_clock() ? packet.timestamp : AV_NOPTS_VALUE);
   if (!fault.empty() && !options_.accept_broken_tail) {
     lost_tail_ = concat(name_, ": ", fault, "; about ", plural(stamps.size(), "frame"),
                         " before that may be readable");
@@ -70,7 +71,7 @@ void ClipEstimate::look() {
   }
   times_ = settle_times(stamps, input.stream().time_base);
   const AVRational rate = input.stream().avg_frame_rate;
-  if (!std::isnan(times_.front()) || rate.num <= 0) return;
+  if (!std::isnan(times_.front()) || rate.num <= 0 || !input.has_clock()) return;
   for (std::size_t i = 0; i < times_.size(); ++i) {  // not all packets of MPEG streams have a time
     times_[i] = static_cast<double>(i) * rate.den / rate.num;
   }

@@ -76,6 +76,7 @@ const AVInputFormat& ClipInput::demuxer_of() const {
   std::string head(kHeadBytes, '\0');
   head.resize(file_->read_some(0, std::as_writable_bytes(std::span(head))));
   const char* name = clip_demuxer(head);
+  if (name == nullptr) name = stream_demuxer(head);
   const AVInputFormat* demuxer = name == nullptr ? nullptr : av_find_input_format(name);
   if (demuxer == nullptr) throw DataError("its container is of no known kind");
   if (std::string_view(name) == "apng") check_png_header(*file_);

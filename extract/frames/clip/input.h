@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "common/cli/kept_error.h"
 #include "common/files/bytes/byte_source.h"
@@ -25,6 +26,11 @@ class ClipInput {
 
   const ByteSource& file() const { return *file_; }
   const char* demuxer() const { return format_->iformat->name; }
+  // False for a stream without a container: its time stamps are made up by its reader.
+  bool has_clock() const {
+    const std::string_view name = demuxer();
+    return name != "h264" && name != "hevc";
+  }
   AVStream& stream() const { return *stream_; }  // the largest one of moving pictures
   int streams() const { return streams_; }       // of moving pictures
 

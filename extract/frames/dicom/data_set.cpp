@@ -87,6 +87,14 @@ constexpr std::array<KnownSyntax, 17> kCompressed{{
     {"1.2.840.10008.1.2.1.98", Coding::kNative},  // encapsulated uncompressed
 }};
 
+// 1.2.840.10008.1.2.4.100 to .108, and the same with .1 behind, whose stream may be in fragments.
+bool is_video(std::string_view uid) {
+  constexpr std::string_view kBefore = "1.2.840.10008.1.2.4.10";
+  if (uid.ends_with(".1")) uid.remove_suffix(2);
+  return uid.starts_with(kBefore) && uid.size() == kBefore.size() + 1 && uid.back() >= '0' &&
+         uid.back() <= '8';
+}
+
 TransferSyntax syntax_of(const std::string& uid) {
   TransferSyntax syntax{uid, Coding::kNative, false, uid == "1.2.840.10008.1.2.2"};
   if (uid == "1.2.840.10008.1.2" || uid == "1.2.840.10008.1.2.1" || uid == kDeflated ||
@@ -94,7 +102,7 @@ TransferSyntax syntax_of(const std::string& uid) {
     return syntax;
   }
   syntax.encapsulated = true;
-  syntax.coding = Coding::kUnsupported;
+  syntax.coding = is_video(uid) ? Coding::kVideo : Coding::kUnsupported;
   for (const KnownSyntax& known : kCompressed) {
     if (known.uid == uid) syntax.coding = known.coding;
   }
@@ -106,22 +114,53 @@ E_TransferSyntax parsed_as(const TransferSyntax& syntax) {
   return syntax.uid == "1.2.840.10008.1.2" ? EXS_LittleEndianImplicit : EXS_LittleEndianExplicit;
 }
 
+const char* name_of(E_TransferSyntax coded) {
+  if (coded == EXS_BigEndianExplicit) return "explicit big endian";
+  return coded == EXS_LittleEndianImplicit ? "implicit little endian" : "explicit little endian";
+}
+
+// PS3.5 table 6.2-1.
+constexpr std::string_view kRepresentations =
+    "AE AS AT CS DA DS DT FD FL IS LO LT OB OD OF OL OV OW PN SH SL SQ SS ST SV TM UC UI UL UN UR "
+    "US UT UV";
+
+bool has_representation(const ByteCursor<>& reader, std::uint64_t element) {
+  const std::string_view vr = reader.text_at(element + 4, 2);
+  return vr[0] >= 'A' && vr[1] >= 'A' && kRepresentations.find(vr) != std::string_view::npos;
+}
+
+// The coding by the data set's first element, which some meta headers contradict. Its group is 8,
+// seldom another small one.
+E_TransferSyntax coded_as(const ByteSource& bytes, std::uint64_t at, E_TransferSyntax called) {
+  const std::string head = bytes.read(at, std::min<std::uint64_t>(8, bytes.size() - at));
+  if (head.size() < 8) return called;
+  const ByteCursor little(head, std::endian::little), big(head, std::endian::big);
+  if (!has_representation(little, 0))
+    return called == EXS_BigEndianExplicit ? called : EXS_LittleEndianImplicit;
+  if (big.u16(0) == 8) return EXS_BigEndianExplicit;
+  return called == EXS_BigEndianExplicit && little.u16(0) != 8 ? called : EXS_LittleEndianExplicit;
+}
+
 struct FileMeta {
   std::string syntax_uid;  // "" when the file has no group 2
   std::uint64_t end = 0;   // where the data set starts
 };
 
-// Group 2 is always in explicit little endian (PS3.10 section 7.1).
+// Group 2 is in explicit little endian (PS3.10 section 7.1), which some writers forget.
 FileMeta read_meta(const ByteSource& bytes, std::uint64_t most_bytes) {
   const std::string head = bytes.read(0, std::min(bytes.size(), most_bytes));
   const ByteCursor reader(head, std::endian::little);
   FileMeta meta;
-  meta.end = reader.holds(kPreambleBytes - 4, "DICM") ? kPreambleBytes : 0;
+  if (reader.holds(0, "DICM")) meta.end = 4;
+  if (reader.holds(kPreambleBytes - 4, "DICM")) meta.end = kPreambleBytes;
   while (meta.end + 8 <= reader.size() && reader.u16(meta.end) == 2) {
     const std::uint64_t element = reader.u16(meta.end + 2);
     const bool is_long = reader.holds(meta.end + 4, "OB") || reader.holds(meta.end + 4, "UN");
+    const bool implicit = !has_representation(reader, meta.end);
     const std::uint64_t start = meta.end + (is_long ? 12 : 8);
-    const std::uint64_t length = is_long ? reader.u32(meta.end + 8) : reader.u16(meta.end + 6);
+    const std::uint64_t length = implicit  ? reader.u32(meta.end + 4)
+                                 : is_long ? reader.u32(meta.end + 8)
+                                           : reader.u16(meta.end + 6);
     reader.require(start, length);
     if (element == 0x10) {
       meta.syntax_uid = trim(head.substr(start, length));
@@ -148,13 +187,12 @@ FileMeta read_meta(const ByteSource& bytes) {
 
 bool looks_like_dicom(std::string_view head) {
   const ByteCursor reader(head, std::endian::little);
-  if (reader.holds(kPreambleBytes - 4, "DICM")) return true;
+  if (reader.holds(kPreambleBytes - 4, "DICM") || reader.holds(0, "DICM")) return true;
   // Old files without a preamble start with group 2 or 8; then a VR or a small length.
-  if (head.size() < 12 || (reader.u16(0) != 2 && reader.u16(0) != 8)) return false;
-  const std::string_view vr = head.substr(4, 2);
-  const bool is_explicit = vr == "UL" || vr == "CS" || vr == "UI" || vr == "OB" || vr == "DA";
-  const std::uint32_t element = reader.u16(2);
-  return element <= 0x18 && (is_explicit || reader.u32(4) <= 64);
+  if (head.size() < 12) return false;
+  if (head.starts_with(std::string_view("\0\x08\0", 3))) return has_representation(reader, 0);
+  if (reader.u16(0) != 2 && reader.u16(0) != 8) return false;
+  return reader.u16(2) <= 0x18 && (has_representation(reader, 0) || reader.u32(4) <= 64);
 }
 
 DataSet::DataSet(std::shared_ptr<const ByteSource> bytes) : bytes_(std::move(bytes)) {
@@ -165,14 +203,19 @@ DataSet::DataSet(std::shared_ptr<const ByteSource> bytes) : bytes_(std::move(byt
   if (!looks_like_dicom(head)) throw DataError("it is not a DICOM file");
   FileMeta meta = read_meta(*bytes_);
   E_TransferSyntax parsed = EXS_Unknown;
-  if (!meta.syntax_uid.empty()) {
-    syntax_ = syntax_of(meta.syntax_uid);
-    parsed = parsed_as(syntax_);
-  }
+  if (!meta.syntax_uid.empty()) syntax_ = syntax_of(meta.syntax_uid);
   deflated_ = meta.syntax_uid == kDeflated;
   if (deflated_) {
     bytes_ = std::make_shared<MemoryBytes>(inflate(*bytes_, meta.end, kMaxInflatedBytes));
     meta.end = 0;
+  }
+  if (!meta.syntax_uid.empty()) {
+    const E_TransferSyntax called = parsed_as(syntax_);
+    parsed = coded_as(*bytes_, meta.end, called);
+    if (parsed != called)
+      notes_.push_back(
+          concat("its meta header calls it ", name_of(called), ", it is ", name_of(parsed)));
+    syntax_.big_endian = parsed == EXS_BigEndianExplicit;
   }
   BytesStream stream(bytes_, meta.end);
   root_ = std::make_unique<DcmDataset>();
@@ -189,12 +232,11 @@ DataSet::DataSet(std::shared_ptr<const ByteSource> bytes) : bytes_(std::move(byt
     syntax_ = syntax_of(found.getXferID());
     parsed = root_->getOriginalXfer();
   }
-  find_pixels(stream.position());
+  find_pixels(stream.position(), parsed == EXS_LittleEndianImplicit);
 }
 
 // DCMTK stops behind the header of the first element that it is not to read.
-void DataSet::find_pixels(std::uint64_t position) {
-  const bool implicit = parsed_as(syntax_) == EXS_LittleEndianImplicit;
+void DataSet::find_pixels(std::uint64_t position, bool implicit) {
   const std::uint64_t header = implicit ? 8 : 12;
   if (position < header) return;
   const std::string text = bytes_->read(position - header, header);

@@ -25,7 +25,8 @@ enum class Coding {
   kJpeg,  // baseline, extended, lossless
   kJpegLs,
   kJpeg2000,     // and High-Throughput JPEG 2000
-  kUnsupported,  // MPEG, JPEG XL, …
+  kVideo,        // MPEG-2, H.264, HEVC: one stream of all frames
+  kUnsupported,  // JPEG XL, …
 };
 
 struct TransferSyntax {
@@ -53,15 +54,18 @@ class DataSet {
   const PixelElement& pixels() const { return pixels_; }
   // The file, or the inflated data set; `pixels().offset` counts in it.
   const std::shared_ptr<const ByteSource>& bytes() const { return bytes_; }
+  // What its parts say against one another, and which was taken; without the file's name.
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
-  void find_pixels(std::uint64_t position);
+  void find_pixels(std::uint64_t position, bool implicit);
 
   std::shared_ptr<const ByteSource> bytes_;
   std::unique_ptr<DcmDataset> root_;
   TransferSyntax syntax_;
   PixelElement pixels_;
   bool deflated_ = false;
+  std::vector<std::string> notes_;
 };
 
 // True if `head` starts as a DICOM file does, with or without its preamble.

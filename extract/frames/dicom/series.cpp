@@ -13,49 +13,48 @@
 #include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/data_set.h"
-#include "extract/frames/dicom/pixels/pixel_layout.h"
+#include "extract/frames/dicom/pixels/frame_data.h"
 #include "extract/frames/dicom/times.h"
 #include "extract/frames/input/source_digest.h"
 
 namespace coldframe::frames::dicom {
 namespace {
 
-// PS3.3 C.7.6.2: the position's part along the normal of rows and columns.
 double slice_position(DcmItem& root) {
   const auto place = numbers_of(root, DCM_ImagePositionPatient);
   const auto axes = numbers_of(root, DCM_ImageOrientationPatient);
-  if (place.size() != 3) return kUnknown;
-  if (axes.size() != 6) return kUnknown;
-  return place[0] * (axes[1] * axes[5] - axes[2] * axes[4]) +
-         place[1] * (axes[2] * axes[3] - axes[0] * axes[5]) +
-         place[2] * (axes[0] * axes[4] - axes[1] * axes[3]);
+  return place.size() == 3 && axes.size() == 6 ? along_normal(place, axes) : kUnknown;
 }
 
-using Key = double SeriesKeys::*;
-
-bool all_known(const std::vector<SeriesKeys>& keys, Key key) {
-  return std::none_of(keys.begin(), keys.end(),
-                      [&](const SeriesKeys& each) { return std::isnan(each.*key); });
+// What the header states of a file's one frame, or an enhanced object's functional groups.
+void read_group_keys(const DataSet& data, SeriesKeys& keys) {
+  keys.temporal_position = number_of(data.root(), DCM_TemporalPositionIdentifier, kUnknown);
+  keys.trigger = number_of(data.root(), DCM_TriggerTime, kUnknown) / 1e3;
+  const std::vector<FrameFacts> groups = group_facts(data, 1);
+  if (groups.empty()) return;
+  const auto complete = [](double& key, double fact) { key = std::isnan(key) ? fact : key; };
+  complete(keys.temporal_position, groups[0].temporal_position);
+  complete(keys.trigger, groups[0].trigger);
+  complete(keys.position, groups[0].position);
 }
 
-std::size_t count_different(const std::vector<SeriesKeys>& keys, Key key) {
-  std::set<double> values;
-  for (const SeriesKeys& each : keys) values.insert(each.*key);
-  return values.size();
-}
-
-SeriesKeys read_keys(DcmItem& root) {
+SeriesKeys read_keys(const DataSet& data) {
+  DcmItem& root = data.root();
   const double number = number_of(root, DCM_SeriesNumber, kUnknown);
-  const Moment moment = acquisition(root);
-  return {std::isnan(number) ? "" : fixed(number, 0),
-          moment.seconds,
-          slice_position(root),
-          number_of(root, DCM_InstanceNumber, kUnknown),
-          moment.dated,
-          moment.acquired,
-          text_of(root, DCM_SOPInstanceUID),
-          text_of(root, DCM_Modality),
-          text_of(root, DCM_PatientID)};
+  const Moment moment = acquisition(root), made = content(root);
+  SeriesKeys keys{std::isnan(number) ? "" : fixed(number, 0),
+                  moment.seconds,
+                  slice_position(root),
+                  number_of(root, DCM_InstanceNumber, kUnknown),
+                  moment.dated,
+                  moment.acquired,
+                  text_of(root, DCM_SOPInstanceUID),
+                  text_of(root, DCM_Modality),
+                  text_of(root, DCM_PatientID)};
+  keys.made = made.seconds;
+  keys.made_dated = made.dated;
+  read_group_keys(data, keys);
+  return keys;
 }
 
 template <typename T>
@@ -67,20 +66,34 @@ void reorder(std::vector<T>& list, const std::vector<std::size_t>& order) {
 
 // Times of day become comparable. A pause of more than half a day is the rest of the day: what
 // comes before it was acquired after midnight.
-void settle_times_of_day(std::vector<SeriesKeys>& keys, bool one_series) {
-  const auto dated = [](const SeriesKeys& each) { return each.dated; };
-  const bool usable = one_series && std::none_of(keys.begin(), keys.end(), dated);
+void settle_times_of_day(std::vector<SeriesKeys>& keys, double SeriesKeys::*seconds,
+                         bool SeriesKeys::*dated, bool one_series) {
+  const bool usable = one_series && std::ranges::none_of(keys, dated);
   std::vector<double> times;
   for (SeriesKeys& each : keys) {
-    if (!each.dated && !usable) each.time = kUnknown;
-    times.push_back(each.time);
+    if (!(each.*dated) && !usable) each.*seconds = kUnknown;
+    times.push_back(each.*seconds);
   }
-  if (!usable || !all_known(keys, &SeriesKeys::time)) return;
+  if (!usable || std::ranges::any_of(times, [](double time) { return std::isnan(time); })) return;
   std::sort(times.begin(), times.end());
   for (std::size_t i = 1; i < times.size(); ++i) {
     if (times[i] - times[i - 1] <= kDay / 2) continue;
-    for (SeriesKeys& each : keys) each.time += each.time < times[i] ? kDay : 0;
+    for (SeriesKeys& each : keys) each.*seconds += each.*seconds < times[i] ? kDay : 0;
   }
+}
+
+std::vector<FrameFacts> facts_of(const std::vector<SeriesKeys>& keys, bool one_series) {
+  const bool acquired = std::ranges::all_of(keys, &SeriesKeys::acquired) || !one_series;
+  std::vector<FrameFacts> facts;
+  for (const SeriesKeys& each : keys) {
+    facts.push_back({.temporal_position = each.temporal_position,
+                     .time = acquired ? each.time : kNotStated,
+                     .trigger = each.trigger,
+                     .made = acquired ? each.made : each.time,
+                     .position = each.position,
+                     .number = each.instance});
+  }
+  return facts;
 }
 
 }  // namespace
@@ -88,39 +101,34 @@ void settle_times_of_day(std::vector<SeriesKeys>& keys, bool one_series) {
 bool SeriesKeys::is_copy_of(const SeriesKeys& other) const {
   const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
   return !uid.empty() && uid == other.uid && same(time, other.time) &&
-         same(position, other.position) && same(instance, other.instance);
+         same(position, other.position) && same(instance, other.instance) &&
+         same(trigger, other.trigger) && same(temporal_position, other.temporal_position);
 }
 
-void order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys> keys, bool one_series) {
-  settle_times_of_day(keys, one_series);
-  const bool placed = all_known(keys, &SeriesKeys::position);
-  const std::size_t places = placed ? count_different(keys, &SeriesKeys::position) : 0;
-  const bool volume = one_series && keys.size() > 1 && places == keys.size();
-  const bool acquired =
-      std::all_of(keys.begin(), keys.end(), [](const SeriesKeys& each) { return each.acquired; });
-  const bool timed = !volume && (acquired || places < 2 || !one_series) &&
-                     all_known(keys, &SeriesKeys::time) &&
-                     count_different(keys, &SeriesKeys::time) > 1;
-  std::vector<Key> decisive;
-  if (timed) decisive.push_back(&SeriesKeys::time);
-  if (placed) decisive.push_back(&SeriesKeys::position);
-  if (all_known(keys, &SeriesKeys::instance)) decisive.push_back(&SeriesKeys::instance);
-  // Where these tell only some apart, UIDs do the rest, for files may come in any order. Where they
+OrderBasis order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys> keys,
+                        bool one_series) {
+  settle_times_of_day(keys, &SeriesKeys::time, &SeriesKeys::dated, one_series);
+  settle_times_of_day(keys, &SeriesKeys::made, &SeriesKeys::made_dated, one_series);
+  const auto sort = [&](const std::vector<std::size_t>& order) {
+    reorder(items, order);
+    reorder(keys, order);
+  };
+  FrameOrder found = order_frames(facts_of(keys, one_series), one_series);
+  if (found.basis.order.empty()) {
+    found.basis.order = "file names";
+    found.basis.names_alone = items.size() > 1;
+    return found.basis;
+  }
+  // Where keys tell only some apart, UIDs do the rest, for files may come in any order. Where they
   // tell nothing, the files' names, by which they came, say more than UIDs.
-  const bool told = std::any_of(decisive.begin(), decisive.end(),
-                                [&](Key key) { return count_different(keys, key) > 1; });
-  std::vector<std::size_t> order(items.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    for (const Key key : decisive) {
-      if (keys[a].*key != keys[b].*key) return keys[a].*key < keys[b].*key;
-    }
-    return told && natural_less(keys[a].uid, keys[b].uid);
-  });
-  reorder(items, order);
-  reorder(keys, order);
-  if (!timed) return;
-  for (std::size_t i = 0; i < items.size(); ++i) items[i].time_s = keys[i].time - keys[0].time;
+  std::vector<std::size_t> by_uid(items.size());
+  std::iota(by_uid.begin(), by_uid.end(), std::size_t{0});
+  std::ranges::stable_sort(by_uid, natural_less, [&](std::size_t i) { return keys[i].uid; });
+  sort(by_uid);
+  found = order_frames(facts_of(keys, one_series), one_series);
+  sort(found.order);
+  for (std::size_t i = 0; i < items.size(); ++i) items[i].time_s = found.seconds[i];
+  return std::move(found.basis);
 }
 
 namespace {
@@ -194,21 +202,26 @@ SeriesList::Verdict SeriesList::take(const ExamItem& item, const SourceFile& fil
                                      std::string& reason) {
   const DataSet data(file.open());
   DcmItem& root = data.root();
-  if (data.pixels().kind == PixelElement::Kind::kNone) {
-    reason = concat("it is ", describe_without_image(data));
+  if (const std::string other = describe_other_object(data); !other.empty()) {
+    reason = concat("it is ", other);
     return Verdict::kNoImage;
   }
   const bool by_study = grouping_ == DicomGrouping::kStudy;
   std::string uid = text_of(root, by_study ? DCM_StudyInstanceUID : DCM_SeriesInstanceUID);
-  const bool clip = number_of(root, DCM_NumberOfFrames, 1) > 1 || uid.empty();
-  SeriesKeys keys = read_keys(root);
-  if (clip) uid = keys.uid;
+  std::optional<Part> part = read_part(data);
+  const bool video = data.syntax().coding == Coding::kVideo;
+  Kind kind = uid.empty() || video || held_frames(data) > 1 ? Kind::kClip : Kind::kImages;
+  SeriesKeys keys = read_keys(data);
+  if (kind == Kind::kClip) uid = keys.uid;
+  if (part) uid = part->whole, kind = Kind::kParts;
   if (uid.empty()) return Verdict::kNoName;
-  const auto [entry, is_new] = index_.try_emplace({clip, uid}, series_.size());
-  if (is_new) series_.push_back({uid, clip, {}, {}, {}});
+  const auto [entry, is_new] = index_.try_emplace({kind, uid}, series_.size());
+  if (is_new) series_.push_back({uid, kind, {}, {}, {}, {}});
   Series& series = series_[entry->second];
-  return clip ? add_clip(series, item, std::move(keys), reason)
-              : add_image(series, item, std::move(keys), reason);
+  if (kind == Kind::kImages) return add_image(series, item, std::move(keys), reason);
+  const Verdict verdict = add_clip(series, item, std::move(keys), reason);
+  if (verdict == Verdict::kTaken && part) series.parts.push_back(std::move(*part));
+  return verdict;
 }
 
 // Software that removes identities may give all clips one UID, and their headers then tell them no
@@ -244,9 +257,20 @@ SeriesList::Verdict SeriesList::add_image(Series& series, const ExamItem& item, 
 }
 
 std::string SeriesList::name(const Series& series, std::size_t digits) const {
-  if (grouping_ == DicomGrouping::kStudy && !series.clip) return study_id(series.uid, digits);
+  if (grouping_ == DicomGrouping::kStudy && series.kind == Kind::kImages)
+    return study_id(series.uid, digits);
   return exam_id(common_value(series.keys, &SeriesKeys::modality),
                  common_value(series.keys, &SeriesKeys::series_number), series.uid, digits);
+}
+
+OrderBasis SeriesList::order(Series& series, const std::string& exam,
+                             std::vector<std::string>& warnings) {
+  if (series.kind == Kind::kImages)
+    return order_series(series.items, std::move(series.keys), grouping_ == DicomGrouping::kSeries);
+  if (series.kind == Kind::kClip) return {};  // the file's own
+  if (const std::string missing = missing_parts(series.parts); !missing.empty())
+    warnings.push_back(concat("exam '", exam, "': ", missing));
+  return join_parts(series.items, series.parts);
 }
 
 SeriesList::Exams SeriesList::take_exams() {
@@ -255,12 +279,12 @@ SeriesList::Exams SeriesList::take_exams() {
   for (const Series& series : series_) ++uses[name(series, kDigits)];
   Exams result;
   for (Series& series : series_) {
-    if (series.clip && series.items.size() > 1) {
+    if (series.kind == Kind::kClip && series.items.size() > 1) {
       std::move(series.items.begin(), series.items.end(), std::back_inserter(result.unnamed));
       continue;
     }
     if (const auto two = different_patients(series.keys); !two.empty()) {
-      result.refused.push_back(
+      result.warnings.push_back(
           concat("passed over ", plural(series.items.size(), "file"), ", such as '",
                  series.items[two[0]].name, "' and '", series.items[two[1]].name,
                  "': they are of different patients, but state the same ",
@@ -272,7 +296,7 @@ SeriesList::Exams SeriesList::take_exams() {
     exam.id = name(series, kDigits);
     if (uses[exam.id] > 1) exam.id = name(series, kAllDigits);
     exam.id_from_header = true;
-    order_series(series.items, std::move(series.keys), grouping_ == DicomGrouping::kSeries);
+    exam.basis = order(series, exam.id, result.warnings);
     exam.items = std::move(series.items);
     result.exams.push_back(std::move(exam));
   }

@@ -1,5 +1,5 @@
-// DICOM files of a folder become exams: a multi-frame file each, the single-frame files of a series
-// (or study) together.
+// DICOM files of a folder become exams: a multi-frame file each, with the other parts where its
+// writer divided it, and the single-frame files of a series (or study) together.
 #pragma once
 
 #include <map>
@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "extract/frames/dicom/concatenation.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/frames/reader_options.h"
 #include "extract/frames/source_file.h"
@@ -23,21 +24,22 @@ struct SeriesKeys {
   bool acquired = true;                     // as Moment::acquired
   std::string uid = {};                     // SOPInstanceUID
   std::string modality = {}, patient = {};  // the latter as PatientID has it, for comparison only
+  double temporal_position = kNotStated, trigger = kNotStated;  // as FrameFacts has them
+  double made = kNotStated;  // seconds of ContentTime, with a date where `made_dated`
+  bool made_dated = true;
 
   // True if both are of one image: the same UID, and nothing that tells them apart (software that
   // removes identities may leave all files the same one).
   bool is_copy_of(const SeriesKeys& other) const;
 };
 
-// Sorts an exam's items and sets their times. Files that each have a position of their own are
-// slices of a volume: in the order of position, without times. Else files are in the order of
-// acquisition time where they have one that rises, then of position, instance number and UID, and
-// without any of these as they came; their times are seconds since the first, NaN when one is
-// unknown or none rises. Times of day without a date serve as well, and may run past midnight once.
-// Those of content, series or study serve only where positions do not differ: they tell when slices
-// were computed. `one_series` is false for a study, whose series overlap and may be of several
-// days: it is no volume, and needs dates.
-void order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys> keys, bool one_series);
+// Sorts an exam's items and sets their times, as frame_order.h does by their keys; then by UID, and
+// without any of these as they came. Times of day without a date serve as well, and may run past
+// midnight once. Those of content, series or study serve only where positions do not differ: they
+// tell when slices were computed. `one_series` is false for a study, whose series overlap and may
+// be of several days: it is no volume, and needs dates.
+OrderBasis order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys> keys,
+                        bool one_series);
 
 class SeriesList {
  public:
@@ -53,28 +55,31 @@ class SeriesList {
   // SOPInstance- or SeriesInstanceUID, or by study_id(). Leaves the list empty.
   struct Exams {
     std::vector<ExamSpec> exams;
-    std::vector<ExamItem> unnamed;     // different clips with one UID, which therefore names none
-    std::vector<std::string> refused;  // series whose files state different patients, as sentences
+    std::vector<ExamItem> unnamed;      // different clips with one UID, which therefore names none
+    std::vector<std::string> warnings;  // series that are passed over, parts that are not there
   };
   Exams take_exams();
 
  private:
+  enum class Kind { kImages, kClip, kParts };
   struct Series {
     std::string uid;  // of the exam
-    bool clip = false;
+    Kind kind = Kind::kImages;
     std::vector<ExamItem> items;
     std::vector<SeriesKeys> keys;
+    std::vector<Part> parts;  // of kParts, as items
     // SOPInstanceUID -> place in both; of clips, once there are two, their content -> place.
     std::multimap<std::string, std::size_t> places;
   };
 
   Verdict take(const ExamItem& item, const SourceFile& file, std::string& reason);
   Verdict add_clip(Series& clip, const ExamItem& item, SeriesKeys keys, std::string& reason);
+  OrderBasis order(Series& series, const std::string& exam, std::vector<std::string>& warnings);
   Verdict add_image(Series& series, const ExamItem& item, SeriesKeys keys, std::string& reason);
   std::string name(const Series& series, std::size_t digits) const;
 
   DicomGrouping grouping_;
-  std::map<std::pair<bool, std::string>, std::size_t> index_;  // clip, UID -> place in series_
+  std::map<std::pair<Kind, std::string>, std::size_t> index_;  // UID -> place in series_
   std::vector<Series> series_;                                 // in the order of their first files
 };
 

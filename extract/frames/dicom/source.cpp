@@ -4,14 +4,17 @@
 #include <cmath>
 #include <functional>
 #include <new>
+#include <set>
 
 #include "common/cli/error.h"
+#include "common/cli/error_context.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/pixels/color.h"
 #include "extract/frames/dicom/pixels/frame_data.h"
 #include "extract/frames/dicom/pixels/grey_scale.h"
 #include "extract/frames/dicom/pixels/samples.h"
 #include "extract/frames/dicom/times.h"
+#include "extract/frames/dicom/video.h"
 
 namespace coldframe::frames::dicom {
 namespace {
@@ -21,12 +24,15 @@ constexpr int kMaxTableBits = 16;
 // Describes a file's image without the file itself: frames are read by their place in it.
 struct DicomImage {
   DicomImage(const DataSet& data, const ReaderOptions& options)
-      : layout(read_layout(data)),
-        frames(data, layout),
+      : frames(data, read_layout(data)),
+        layout(frames.layout()),
         grey(data, layout, options.window),
         times(frame_times(data, layout.frames)),
         start_time(dicom::start_time(data.root())) {
     if (layout.photometric == Photometric::kPalette) palette = read_palettes(data, layout);
+    notes.insert(data.notes().begin(), data.notes().end());
+    notes.insert(frames.notes().begin(), frames.notes().end());
+    if (!times.note.empty()) notes.insert(times.note);
     const FunctionalGroups groups(data.root());
     const bool own = groups.frames() > 0;
     for (std::int64_t frame = 0; frame < (own ? layout.frames : 1); ++frame) {
@@ -34,28 +40,25 @@ struct DicomImage {
     }
   }
 
-  bool is_grey() const {
-    return layout.photometric == Photometric::kMonochrome1 ||
-           layout.photometric == Photometric::kMonochrome2;
-  }
   const Geometry& geometry_of(std::int64_t frame) const {
     return geometry[geometry.size() == 1 ? 0 : static_cast<std::size_t>(frame)];
   }
 
-  PixelLayout layout;
   FrameData frames;
+  PixelLayout layout;
   GreyScale grey;
   FrameTimes times;
   double start_time = 0;  // as Source::start_time
   Palette palette;
   std::vector<Geometry> geometry;
+  std::set<std::string> notes;  // as Source::notes
 };
 
 class DicomSource : public FileSource {
  public:
-  DicomSource(const SourceFile& file, const ReaderOptions& options)
+  DicomSource(const SourceFile& file, const DataSet& data, const ReaderOptions& options)
       : FileSource("DICOM", file), window_(options.window) {
-    named([&] { image_ = std::make_unique<DicomImage>(DataSet(file_.open()), options); });
+    named([&] { image_ = std::make_unique<DicomImage>(data, options); });
   }
 
   std::int64_t frame_count() override { return image_->layout.frames; }
@@ -63,7 +66,13 @@ class DicomSource : public FileSource {
     return image_->times.seconds.at(static_cast<std::size_t>(index));
   }
   double start_time() const override { return image_->start_time; }
-  bool wants_range() const override { return image_->is_grey() && image_->grey.wants_range(); }
+  OrderBasis basis() const override { return image_->times.basis; }
+  std::vector<std::string> notes() const override {
+    return {image_->notes.begin(), image_->notes.end()};
+  }
+  bool wants_range() const override {
+    return image_->layout.is_grey() && image_->grey.wants_range();
+  }
   void set_range(const ValueRange& range) override { image_->grey.set_range(range); }
   bool holds_floats() const override { return image_->layout.kind != PixelElement::Kind::kInteger; }
 
@@ -177,7 +186,8 @@ Frame DicomSource::read_frame(const ByteSource& bytes, std::int64_t index) {
   frame.time_s = time_s(index);
   frame.spacing_mm = geometry.spacing_mm;
   frame.region = geometry.region;
-  if (image_->is_grey()) {
+  if (!raw.note.empty()) image_->notes.insert(raw.note);
+  if (image_->layout.is_grey()) {
     show_grey(raw, stored, frame);
   } else if (raw.layout.photometric == Photometric::kPalette) {
     frame.pixels = palette_image(raw, image_->palette);
@@ -189,6 +199,13 @@ Frame DicomSource::read_frame(const ByteSource& bytes, std::int64_t index) {
 
 bool detect_dicom(const SourceFile& file) {
   return looks_like_dicom(file.head());
+}
+
+std::unique_ptr<Source> open_dicom(const SourceFile& file, const ReaderOptions& options) {
+  const auto data = in_context(concat("DICOM '", file.path().string(), "'"),
+                               [&] { return std::make_unique<DataSet>(file.open()); });
+  if (data->syntax().coding == Coding::kVideo) return open_video(file, *data, options);
+  return std::make_unique<DicomSource>(file, *data, options);
 }
 
 SourceFacts dicom_facts(const SourceFile& file, const ReaderOptions& options) {
@@ -205,7 +222,7 @@ constinit const SourceKind kDicomKind{.name = "dicom",
                                       .contents = "DICOM",
                                       .other_suffixes = ".dcm .dicom .ima",
                                       .detect = dicom::detect_dicom,
-                                      .open = open_as<dicom::DicomSource>,
+                                      .open = dicom::open_dicom,
                                       .facts = dicom::dicom_facts,
                                       .has_series = true};
 

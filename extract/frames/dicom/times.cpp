@@ -1,11 +1,14 @@
 #include "extract/frames/dicom/times.h"
 
+#include <dcmtk/dcmdata/dcvrat.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
-#include <set>
+#include <span>
 #include <utility>
 
 #include "common/text/text.h"
@@ -54,103 +57,194 @@ bool any_differ(const std::vector<double>& seconds) {
                      [&](double second) { return known(second) && second != *first; });
 }
 
-FrameTimes as_stored(std::vector<double> seconds) {
-  FrameTimes times{std::move(seconds), {}};
-  times.stored.resize(times.seconds.size());
-  std::iota(times.stored.begin(), times.stored.end(), std::int64_t{0});
-  return times;
+FrameTimes as_stored(std::vector<double> seconds, std::string times) {
+  FrameTimes result{std::move(seconds), {}};
+  result.stored.resize(result.seconds.size());
+  std::iota(result.stored.begin(), result.stored.end(), std::int64_t{0});
+  result.basis = {kFileOrder, std::move(times)};
+  return result;
 }
 
-// Seconds since the first, in the order of time; nothing unless all are known and some differ.
-FrameTimes in_order(const std::vector<double>& seconds) {
-  const auto known = [](double second) { return std::isfinite(second); };
-  if (!std::all_of(seconds.begin(), seconds.end(), known) || !any_differ(seconds)) return {};
-  FrameTimes times = as_stored(seconds);
-  const auto at = [&](std::int64_t frame) { return seconds[static_cast<std::size_t>(frame)]; };
-  std::stable_sort(times.stored.begin(), times.stored.end(),
-                   [&](std::int64_t a, std::int64_t b) { return at(a) < at(b); });
-  for (std::size_t i = 0; i < seconds.size(); ++i)
-    times.seconds[i] = at(times.stored[i]) - at(times.stored[0]);
+std::vector<double> running_sum(const std::vector<double>& steps) {
+  std::vector<double> times;
+  for (const double step : steps) times.push_back(times.empty() ? 0 : times.back() + step);
   return times;
 }
 
 std::vector<double> regular_times(std::int64_t frames, double step) {
   std::vector<double> times;
-  if (!(step > 0) || !std::isfinite(step)) return times;
   for (std::int64_t i = 0; i < frames; ++i) times.push_back(static_cast<double>(i) * step);
   return times;
 }
 
-std::vector<double> cine_times(DcmItem& root, std::int64_t frames) {
-  const auto steps = numbers_of(root, DCM_FrameTimeVector);  // milliseconds, the first before it
-  if (steps.size() == static_cast<std::size_t>(frames)) {
-    std::vector<double> times(1, 0.0);
-    for (std::size_t i = 1; i < steps.size(); ++i) times.push_back(times.back() + steps[i] / 1e3);
-    if (std::is_sorted(times.begin(), times.end()) && any_differ(times)) return times;
+bool points_to(DcmItem& root, const DcmTagKey& tag) {
+  DcmElement* pointer = nullptr;
+  if (root.findAndGetElement(DCM_FrameIncrementPointer, pointer).bad()) return false;
+  DcmTagKey named;
+  for (unsigned long i = 0; i < pointer->getVM(); ++i) {
+    auto* tags = dynamic_cast<DcmAttributeTag*>(pointer);
+    if (tags != nullptr && tags->getTagVal(named, i).good() && named == tag) return true;
   }
-  return regular_times(frames, number_of(root, DCM_FrameTime, 0) / 1e3);
+  return false;
 }
 
-// Each frame at a place of its own: slices of a volume, however long they took.
-bool is_volume(const FunctionalGroups& groups, std::int64_t frames) {
-  std::set<std::vector<double>> places;
+// Milliseconds, of which the first stands before the first frame; some writers leave that one out.
+std::vector<double> vector_steps(DcmItem& root, std::int64_t frames) {
+  std::vector<double> steps = numbers_of(root, DCM_FrameTimeVector);
+  if (std::ssize(steps) == frames - 1) steps.insert(steps.begin(), 0.0);
+  for (double& step : steps) step /= 1e3;
+  const std::vector<double> times = running_sum(steps);
+  if (std::ssize(steps) != frames || !std::is_sorted(times.begin(), times.end())) return {};
+  return any_differ(times) ? steps : std::vector<double>();
+}
+
+std::vector<double> regular_steps(std::int64_t frames, double step) {
+  if (!(step > 0) || !std::isfinite(step)) return {};
+  return std::vector<double>(static_cast<std::size_t>(frames), step);
+}
+
+// Seconds from frame to frame, and why what the header states was not taken.
+struct Cine {
+  std::vector<double> steps;
+  bool is_vector = false;
+  std::string note = {};
+};
+
+Cine read_cine(DcmItem& root, std::int64_t frames) {
+  const std::size_t values = numbers_of(root, DCM_FrameTimeVector).size();
+  const auto regular = [&] {
+    return Cine{regular_steps(frames, number_of(root, DCM_FrameTime, 0) / 1e3)};
+  };
+  if (values == 0) return regular();
+  const Cine by_vector{vector_steps(root, frames), true};
+  const bool to_vector = points_to(root, DCM_FrameTimeVector);
+  if (!to_vector && (points_to(root, DCM_FrameTime) || static_cast<std::int64_t>(values) != frames))
+    if (Cine cine = regular(); !cine.steps.empty()) return cine;
+  if (!by_vector.steps.empty()) return by_vector;
+  if (!to_vector || std::abs(static_cast<std::int64_t>(values) - frames) < 2) return regular();
+  return {{},
+          true,
+          concat("its FrameTimeVector has ", plural(values, "value"), " for ",
+                 plural(static_cast<std::size_t>(frames), "frame"), ": no times")};
+}
+
+// Where frames lie (PS3.3 C.7.6.16.2.3): along the common normal, else a number for each plane.
+std::vector<double> positions_of(const FunctionalGroups& groups, std::int64_t frames) {
+  std::vector<std::vector<double>> planes;
+  bool parallel = true;
   for (std::int64_t frame = 0; frame < frames; ++frame) {
-    DcmItem* plane = groups.find(frame, DCM_PlanePositionSequence);
-    const auto place =
-        plane != nullptr ? numbers_of(*plane, DCM_ImagePositionPatient) : std::vector<double>();
-    if (place.empty() || !places.insert(place).second) return false;
+    DcmItem* const position = groups.find(frame, DCM_PlanePositionSequence);
+    DcmItem* const orientation = groups.find(frame, DCM_PlaneOrientationSequence);
+    std::vector<double> plane, axes;
+    if (position != nullptr) plane = numbers_of(*position, DCM_ImagePositionPatient);
+    if (orientation != nullptr) axes = numbers_of(*orientation, DCM_ImageOrientationPatient);
+    if (plane.size() != 3) return {};
+    if (axes.size() != 6) axes = {1, 0, 0, 0, 1, 0};
+    plane.insert(plane.end(), axes.begin(), axes.end());
+    parallel = parallel && std::equal(axes.begin(), axes.end(),
+                                      planes.empty() ? axes.begin() : planes[0].begin() + 3);
+    planes.push_back(std::move(plane));
   }
-  return true;
+  std::vector<double> positions;
+  std::map<std::vector<double>, double> seen;
+  for (const auto& plane : planes) {
+    const double number = seen.try_emplace(plane, static_cast<double>(seen.size())).first->second;
+    positions.push_back(parallel ? along_normal(plane, std::span(plane).subspan(3)) : number);
+  }
+  return positions;
 }
 
-struct EnhancedTimes {
-  FrameTimes times;     // empty where they are not all known
+struct GroupTimes {
+  std::vector<FrameFacts> facts;
   bool stated = false;  // the functional groups tell frames apart by time
 };
 
-EnhancedTimes enhanced_times(const FunctionalGroups& groups, std::int64_t frames,
-                             const std::string& zone) {
-  EnhancedTimes found;
-  const auto gather = [&](const DcmTagKey& macro, const auto& seconds) {
-    if (!found.times.seconds.empty()) return;
+GroupTimes read_groups(const DataSet& data, std::int64_t frames) {
+  const FunctionalGroups groups(data.root());
+  GroupTimes found;
+  if (groups.frames() == 0) return found;
+  const std::string zone = text_of(data.root(), DCM_TimezoneOffsetFromUTC);
+  found.facts.resize(static_cast<std::size_t>(frames));
+  const auto differ = [&](double FrameFacts::*fact) {
+    return std::ranges::any_of(
+        found.facts, [&](const FrameFacts& each) { return each.*fact != found.facts[0].*fact; });
+  };
+  const auto gather = [&](double FrameFacts::*fact, const DcmTagKey& macro, const auto& value) {
     std::vector<double> list;
     for (std::int64_t frame = 0; frame < frames; ++frame) {
       DcmItem* item = groups.find(frame, macro);
-      list.push_back(item != nullptr ? seconds(*item) : kUnknown);
+      list.push_back(item != nullptr ? value(*item) : kUnknown);
     }
-    found.stated = found.stated || any_differ(list);
-    found.times = in_order(list);
+    if (fact != &FrameFacts::temporal_position) found.stated = found.stated || any_differ(list);
+    const bool known = std::ranges::none_of(list, [](double each) { return std::isnan(each); });
+    const bool better = std::isnan(found.facts[0].*fact) || (any_differ(list) && !differ(fact));
+    if (!known || !better) return;
+    for (std::size_t i = 0; i < list.size(); ++i) found.facts[i].*fact = list[i];
   };
-  for (const DcmTagKey& tag : {DCM_FrameAcquisitionDateTime, DCM_FrameReferenceDateTime}) {
-    gather(DCM_FrameContentSequence,
+  for (const DcmTagKey& tag : {DCM_FrameAcquisitionDateTime, DCM_FrameReferenceDateTime})
+    gather(&FrameFacts::time, DCM_FrameContentSequence,
            [&](DcmItem& item) { return unix_seconds(text_of(item, tag), zone); });
-  }
-  gather(DCM_TemporalPositionSequence,
+  gather(&FrameFacts::time, DCM_TemporalPositionSequence,
          [](DcmItem& item) { return number_of(item, DCM_TemporalPositionTimeOffset, kUnknown); });
-  gather(DCM_CardiacSynchronizationSequence, [](DcmItem& item) {
+  gather(&FrameFacts::trigger, DCM_CardiacSynchronizationSequence, [](DcmItem& item) {
     return number_of(item, DCM_NominalCardiacTriggerDelayTime, kUnknown) / 1e3;
   });
+  gather(&FrameFacts::temporal_position, DCM_FrameContentSequence,
+         [](DcmItem& item) { return number_of(item, DCM_TemporalPositionIndex, kUnknown); });
+  const std::vector<double> positions = positions_of(groups, frames);
+  for (std::size_t i = 0; i < positions.size(); ++i) found.facts[i].position = positions[i];
   return found;
+}
+
+FrameTimes in_order(std::span<const FrameFacts> facts) {
+  FrameOrder order = order_frames(facts);
+  FrameTimes times = as_stored(std::move(order.seconds), order.basis.times);
+  std::vector<std::int64_t> stored(order.order.begin(), order.order.end());
+  if (order.basis.order.empty()) return times;
+  order.basis.unusual =
+      order.basis.unusual || (order.basis.times.empty() && stored != times.stored);
+  times.stored = std::move(stored);
+  times.basis = std::move(order.basis);
+  return times;
 }
 
 }  // namespace
 
+double along_normal(std::span<const double> place, std::span<const double> axes) {
+  return place[0] * (axes[1] * axes[5] - axes[2] * axes[4]) +
+         place[1] * (axes[2] * axes[3] - axes[0] * axes[5]) +
+         place[2] * (axes[0] * axes[4] - axes[1] * axes[3]);
+}
+
+std::vector<double> cine_steps(DcmItem& root, std::int64_t frames) {
+  return read_cine(root, frames).steps;
+}
+
+std::vector<FrameFacts> group_facts(const DataSet& data, std::int64_t frames) {
+  return read_groups(data, frames).facts;
+}
+
 FrameTimes frame_times(const DataSet& data, std::int64_t frames) {
-  if (frames == 1) return as_stored({0.0});
+  if (frames == 1) return as_stored({0.0}, "");
   DcmItem& root = data.root();
-  std::vector<double> times = cine_times(root, frames);
-  if (!times.empty()) return as_stored(std::move(times));
-  const FunctionalGroups groups(root);
-  if (!is_volume(groups, frames)) {
-    auto own = enhanced_times(groups, frames, text_of(root, DCM_TimezoneOffsetFromUTC));
-    if (!own.times.seconds.empty()) return std::move(own.times);
-    for (const DcmTagKey& rate : {DCM_RecommendedDisplayFrameRate, DCM_CineRate}) {
-      if (own.stated || !times.empty()) break;
-      times = regular_times(frames, 1 / number_of(root, rate, 0));
-    }
+  Cine cine = read_cine(root, frames);
+  if (!cine.steps.empty())
+    return as_stored(
+        cine.is_vector ? running_sum(cine.steps) : regular_times(frames, cine.steps[0]),
+        cine.is_vector ? "frame time vector" : "frame time");
+  const GroupTimes groups = read_groups(data, frames);
+  FrameTimes times = in_order(groups.facts);
+  if (groups.facts.empty())
+    times = as_stored(std::vector<double>(static_cast<std::size_t>(frames), kUnknown), "");
+  times.note = std::move(cine.note);
+  if (!times.basis.times.empty() || groups.stated || !times.note.empty() ||
+      times.basis.order != kFileOrder)
+    return times;
+  for (const DcmTagKey& rate : {DCM_RecommendedDisplayFrameRate, DCM_CineRate}) {
+    const auto steps = regular_steps(frames, 1 / number_of(root, rate, 0));
+    if (!steps.empty()) return as_stored(regular_times(frames, steps[0]), "rate for display");
   }
-  if (times.empty()) times.assign(static_cast<std::size_t>(frames), kUnknown);
-  return as_stored(std::move(times));
+  return times;
 }
 
 namespace {
@@ -207,6 +301,10 @@ Moment acquisition(DcmItem& root) {
     if (!std::isnan(seconds)) return {seconds, true, false};
   }
   return {};
+}
+
+Moment content(DcmItem& root) {
+  return moment_of(root, kStamps[1], text_of(root, DCM_TimezoneOffsetFromUTC));
 }
 
 double start_time(DcmItem& root) {

@@ -3,24 +3,38 @@
 
 #include <cstdint>
 #include <limits>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "extract/frames/dicom/data_set.h"
+#include "extract/frames/frame_order.h"
 
 namespace coldframe::frames::dicom {
 
-// The frames in the order of time: those of a series of volumes that is stored slice by slice are
-// not. Frames of one time keep their order.
+// A file's frames in the order that frame_order.h gives them; those that nothing tells apart keep
+// the file's.
 struct FrameTimes {
   std::vector<double> seconds;       // since the first frame, of each in its order; NaN if unknown
   std::vector<std::int64_t> stored;  // where each lies in the file
+  OrderBasis basis = {};
+  std::string note = {};  // why times that the header states were not taken
 };
 
-// Seconds are NaN where the file does not tell, and where the frames differ in position alone (a
-// volume). FrameTimeVector, FrameTime (PS3.3 C.7.6.5), the functional groups'
-// FrameAcquisitionDateTime, FrameReferenceDateTime, temporal position offset or trigger delay
-// (C.7.6.16.2). The rates for display only where no functional group tells frames apart by time.
+// FrameTimeVector or FrameTime, whichever FrameIncrementPointer names (PS3.3 C.7.6.5); else what
+// the functional groups state of each frame (C.7.6.16.2): FrameAcquisitionDateTime,
+// FrameReferenceDateTime or temporal position offset, temporal position index, trigger delay, and
+// the plane's position. The rates for display only where no functional group tells frames apart.
 FrameTimes frame_times(const DataSet& data, std::int64_t frames);
+
+// Millimetres along the normal of `axes`, of rows and columns (PS3.3 C.7.6.2).
+double along_normal(std::span<const double> place, std::span<const double> axes);
+
+// Seconds from the frame before to each frame, by the cine module; empty where it does not say.
+std::vector<double> cine_steps(DcmItem& root, std::int64_t frames);
+
+// What functional groups state of each frame, as stored; facts are empty without any.
+std::vector<FrameFacts> group_facts(const DataSet& data, std::int64_t frames);
 
 inline constexpr double kDay = 86400;  // seconds
 
@@ -36,6 +50,9 @@ struct Moment {
 // has been removed, with that of acquisition, content, series or study; else the beginning of
 // acquisition day, content, series or study. Without a zone (TimezoneOffsetFromUTC) it is UTC.
 Moment acquisition(DcmItem& root);
+
+// ContentTime alone, likewise; kUnknown seconds without one.
+Moment content(DcmItem& root);
 
 // Unix seconds; NaN when the file has no date.
 double start_time(DcmItem& root);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "extract/frames/frame.h"
+#include "extract/frames/frame_order.h"
 #include "extract/frames/reader_options.h"
 
 namespace coldframe::frames {
@@ -41,6 +42,7 @@ struct ExamSpec {
       std::numeric_limits<double>::quiet_NaN();  // of the first frame, when the input states times
                                                  // in seconds: since its own zero, which all exams
                                                  // share (an injection, an admission)
+  OrderBasis basis = {};            // of several files; of one file's frames its reader knows
   bool times_from_headers = false;  // no item has a time, but the files' headers may state some
   std::vector<ExamItem> items;
   std::vector<std::pair<std::string, std::string>> columns;  // carried to the cache

@@ -61,7 +61,7 @@ std::map<std::string, FilePlace> name_exams(const std::vector<ExamItem>& files,
       places[exam.items[rank].name] = {exam.id, false, true, rank, exam.items[rank].time_s};
   }
   for (const ExamItem& item : found.unnamed) places[item.name] = named_after_path(item);
-  for (std::string& warning : found.refused) warnings.push_back(std::move(warning));
+  for (std::string& warning : found.warnings) warnings.push_back(std::move(warning));
   for (const ExamItem* item : unreadable)
     if (any_dicom) places[item->name] = named_after_path(*item);
   return places;

@@ -188,7 +188,7 @@ void FolderWalk::add_dicoms() {
   auto found = series_.take_exams();
   for (ExamSpec& exam : found.exams) add(std::move(exam));
   for (const ExamItem& item : found.unnamed) clips_.push_back(item.path);
-  for (std::string& warning : found.refused) list_.warnings.push_back(std::move(warning));
+  for (std::string& warning : found.warnings) list_.warnings.push_back(std::move(warning));
 }
 
 // A folder of images may be called as another exam is: the later one gets -2, -3 … behind. Those

@@ -69,6 +69,9 @@ Json read(const frames::ExamSpec& exam, const frames::FrameSelection& selection,
     });
     line["kind"] = summary.kind;
     line["remarks"] = summary.remarks;
+    line["order"] = summary.basis.order;
+    line["times"] = summary.basis.times;
+    line["notes"] = summary.notes;
     line["slots"] = slots;
   } catch (const DataError& error) {
     line["error"] = error.what();

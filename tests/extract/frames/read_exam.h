@@ -13,6 +13,8 @@ namespace coldframe::frames {
 struct ExamSummary {
   std::string kind;  // as OpenedExam::kind()
   std::size_t slots = 0;
+  OrderBasis basis;
+  std::vector<std::string> notes;
   std::vector<std::string> remarks = {};
 };
 
@@ -38,7 +40,7 @@ inline ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selecti
     return sink(std::move(slot));
   });
   if (!found && !fault.empty()) throw DataError(fault);
-  return {opened.kind(), selected.size(), opened.remarks()};
+  return {opened.kind(), selected.size(), opened.basis(), opened.notes(), opened.remarks()};
 }
 
 }  // namespace coldframe::frames

@@ -28,6 +28,16 @@ void ybr_to_rgb(std::uint8_t* pixel) {
   }
 }
 
+// ITU-R BT.601: black is 16, white 235, chroma 16 to 240 (PS3.3 C.7.6.3.1.2).
+void partial_ybr_to_rgb(std::uint8_t* pixel) {
+  const double y = (pixel[0] - 16) * 255.0 / 219, cb = (pixel[1] - 128) * 255.0 / 224,
+               cr = (pixel[2] - 128) * 255.0 / 224;
+  const double rgb[3] = {y + 1.402 * cr, y - (0.114 * 1.772 * cb + 0.299 * 1.402 * cr) / 0.587,
+                         y + 1.772 * cb};
+  for (int i = 0; i < 3; ++i)
+    pixel[i] = static_cast<std::uint8_t>(std::clamp(rgb[i] + 0.5, 0.0, 255.0));
+}
+
 // Two pixels share their chroma: Y1 Y2 Cb Cr.
 void copy_422(const RawFrame& raw, Image& image) {
   const auto* in = reinterpret_cast<const std::uint8_t*>(raw.samples.data());
@@ -65,7 +75,7 @@ Palette read_palettes(const DataSet& data, const PixelLayout& layout) {
 Image color_image(const RawFrame& raw) {
   const PixelLayout& layout = raw.layout;
   Image image = empty_image(layout);
-  if (layout.photometric == Photometric::kYbrFull422) {
+  if (layout.chroma == Chroma::kPairs) {
     copy_422(raw, image);
   } else if (layout.bits_allocated == 8 && layout.bits_stored == 8 && !layout.planar) {
     std::memcpy(image.rgb.data(), raw.samples.data(), image.rgb.size());
@@ -80,9 +90,10 @@ Image color_image(const RawFrame& raw) {
           layout.bits_stored == 8 ? static_cast<std::uint8_t>(bits) : to_level(bits, range);
     }
   }
-  if (layout.photometric != Photometric::kRgb) {
-    for (std::size_t i = 0; i < image.rgb.size(); i += 3) ybr_to_rgb(&image.rgb[i]);
-  }
+  if (layout.photometric == Photometric::kRgb) return image;
+  const auto convert =
+      layout.photometric == Photometric::kYbrFull ? ybr_to_rgb : partial_ybr_to_rgb;
+  for (std::size_t i = 0; i < image.rgb.size(); i += 3) convert(&image.rgb[i]);
   return image;
 }
 

@@ -12,8 +12,8 @@ namespace coldframe::frames::dicom {
 using Palette = std::array<LookupTable, 3>;
 Palette read_palettes(const DataSet& data, const PixelLayout& layout);
 
-// Takes RGB, YBR_FULL and YBR_FULL_422; deeper samples keep their leading 8 bits' share of the
-// range.
+// Takes RGB, YBR_FULL and YBR_PARTIAL, with chroma of each pixel or pair; deeper samples keep their
+// leading 8 bits' share of the range.
 Image color_image(const RawFrame& raw);
 Image palette_image(const RawFrame& raw, const Palette& palette);
 

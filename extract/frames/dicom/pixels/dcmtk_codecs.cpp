@@ -41,8 +41,17 @@ bool is_frame_header(std::uint32_t marker) {
 // The header of a JPEG or JPEG-LS code stream, read without decoding (ISO/IEC 10918-1 B.2.2).
 struct JpegHeader {
   int rows = 0, columns = 0, components = 0, precision = 0;
+  bool dct = false;             // lossy: baseline, extended or progressive
   bool rgb_components = false;  // its components are called R, G, B
   bool jfif = false;            // hence YCbCr
+  int adobe = -1;               // Adobe's transform: 0 none, 1 YCbCr; -1: not stated
+  bool chroma_apart = false;  // the last two components share sampling and table, unlike the first
+
+  // As the code itself says: by its markers, else by how its components are coded.
+  bool says_rgb() const { return rgb_components || (adobe == 0 && !jfif); }
+  bool says_ybr() const {
+    return !says_rgb() && components == 3 && (jfif || adobe == 1 || (dct && chroma_apart));
+  }
 };
 
 // DataError when there is no frame header.
@@ -60,6 +69,8 @@ JpegHeader read_jpeg_header(std::string_view code) {
     if (marker == 0xD9 || marker == 0xDA) throw DataError("a frame's JPEG code has no size");
     const std::uint64_t length = reader.u16(at + 2);
     if (marker == 0xE0 && reader.holds(at + 4, "JFIF")) header.jfif = true;
+    if (marker == 0xEE && length >= 14 && reader.holds(at + 4, "Adobe"))
+      header.adobe = static_cast<int>(reader.u8(at + 15));
     if (is_frame_header(marker)) {
       header.precision = static_cast<int>(reader.u8(at + 4));
       header.rows = static_cast<int>(reader.u16(at + 5));
@@ -69,6 +80,9 @@ JpegHeader read_jpeg_header(std::string_view code) {
         std::string ids;
         for (int i = 0; i < 3; ++i) ids += static_cast<char>(reader.u8(at + 10 + 3 * i));
         header.rgb_components = lower(ids) == "rgb";
+        header.dct = marker >= 0xC0 && marker <= 0xC2;
+        const auto sampling = [&](int i) { return reader.u16(at + 11 + 3 * i); };  // and table
+        header.chroma_apart = sampling(1) == sampling(2) && sampling(1) != sampling(0);
       }
       return header;
     }
@@ -98,12 +112,22 @@ PixelLayout decoded_layout(const TransferSyntax& syntax, const PixelLayout& layo
     decoded.bits_stored = header.precision;
     decoded.high_bit = header.precision - 1;
   }
-  if (header.rgb_components) {
+  if (layout.samples == 3 && header.says_rgb()) {
     decoded.photometric = Photometric::kRgb;
-  } else if (header.jfif && layout.photometric == Photometric::kRgb) {
+  } else if (header.says_ybr() && (header.jfif || layout.photometric == Photometric::kRgb)) {
     decoded.photometric = Photometric::kYbrFull;
   }
   return decoded;
+}
+
+std::string note_of(const PixelLayout& stated, const PixelLayout& decoded) {
+  const auto name = [](const PixelLayout& layout) {
+    if (layout.photometric == Photometric::kRgb) return "RGB";
+    return layout.photometric == Photometric::kYbrFull ? "YBR_FULL" : "YBR_PARTIAL";
+  };
+  if (stated.photometric == decoded.photometric) return "";
+  return concat("its header calls its colours ", name(stated), ", its JPEG code ", name(decoded),
+                ", which was taken");
 }
 
 // The attributes that the codecs look at, for one frame alone.
@@ -119,7 +143,7 @@ void describe(DcmItem& item, const PixelLayout& layout) {
   put(DCM_HighBit, layout.high_bit);
   put(DCM_PixelRepresentation, layout.is_signed ? 1 : 0);
   put(DCM_PlanarConfiguration, 0);
-  const char* photometric = layout.photometric == Photometric::kYbrFull ? "YBR_FULL" : "RGB";
+  const char* photometric = layout.photometric == Photometric::kRgb ? "RGB" : "YBR_FULL";
   item.putAndInsertString(DCM_PhotometricInterpretation,
                           layout.samples == 1 ? "MONOCHROME2" : photometric);
   item.putAndInsertString(DCM_NumberOfFrames, "1");
@@ -131,6 +155,7 @@ RawFrame decode_with_dcmtk(const TransferSyntax& syntax, const PixelLayout& layo
                            std::string code) {
   register_codecs();
   RawFrame raw{decoded_layout(syntax, layout, code), {}};
+  raw.note = note_of(layout, raw.layout);
   DcmDataset item;
   describe(item, raw.layout);
   if (code.size() % 2 != 0) code += '\0';

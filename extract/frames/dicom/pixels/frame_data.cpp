@@ -18,6 +18,15 @@ constexpr std::uint32_t kItem = 0xE000, kSequenceEnd = 0xE0DD;
 // A file that is cut off may have this many frames fewer than its header states.
 constexpr std::uint64_t kMostLost = 1 << 16;
 
+bool is_zero(const ByteSource& bytes, std::uint64_t at, std::uint64_t count) {
+  constexpr std::uint64_t kPiece = 1 << 16;
+  for (const std::uint64_t end = at + count; at < end; at += kPiece) {
+    const std::string piece = bytes.read(at, std::min(kPiece, end - at));
+    if (piece.find_first_not_of('\0') != std::string::npos) return false;
+  }
+  return true;
+}
+
 struct Fragments {
   Extent offset_table;
   std::vector<Extent> items;
@@ -78,15 +87,43 @@ std::vector<std::uint64_t> read_offsets(const ByteSource& bytes, const DataSet& 
   return offsets;
 }
 
-// True if a fragment begins a code stream, for files without a table of offsets.
+// True if a fragment begins a code stream, for files without a table of offsets. RLE: a header of
+// 16 numbers, of which the first counts the segments and the second is where they begin (PS3.5
+// G.5).
 bool starts_frame(const ByteSource& bytes, const Extent& fragment, Coding coding) {
   const std::string head =
       bytes.read(fragment.offset, std::min<std::uint64_t>(12, fragment.length));
   const auto starts = [&](std::string_view mark) { return head.starts_with(mark); };
-  if (coding == Coding::kJpeg2000) {
-    return starts("\xFF\x4F\xFF\x51") || starts({"\0\0\0\x0CjP", 6});
+  switch (coding) {
+    case Coding::kJpeg2000:
+      return starts("\xFF\x4F\xFF\x51") || starts({"\0\0\0\x0CjP", 6});
+    case Coding::kJpeg:
+    case Coding::kJpegLs:
+      return starts("\xFF\xD8");
+    case Coding::kRle: {
+      const ByteCursor reader(head, std::endian::little);
+      return head.size() >= 8 && reader.u32(0) >= 1 && reader.u32(0) <= 15 && reader.u32(4) == 64;
+    }
+    default:
+      return true;
   }
-  return coding == Coding::kJpeg || coding == Coding::kJpegLs ? starts("\xFF\xD8") : true;
+}
+
+// The fragments that start frames, by the table of offsets where it fits the fragments, or by their
+// first bytes; whichever finds more, for some tables hold the first frame alone. Empty where the
+// first fragment starts none. Offsets count from the first one's item, 8 bytes before its content.
+std::vector<std::size_t> frame_starts(const ByteSource& bytes, const std::vector<Extent>& items,
+                                      const std::vector<std::uint64_t>& offsets, Coding coding) {
+  std::vector<std::size_t> listed, marked;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (listed.size() < offsets.size() &&
+        offsets[listed.size()] == items[i].offset - items[0].offset)
+      listed.push_back(i);
+    if (starts_frame(bytes, items[i], coding)) marked.push_back(i);
+  }
+  if (listed.size() < offsets.size()) listed.clear();
+  if (!marked.empty() && marked.front() != 0) marked.clear();
+  return listed.size() >= marked.size() ? listed : marked;
 }
 
 // True if a frame's last fragment ends as its code does: JPEG's three kinds have an end mark, and a
@@ -134,67 +171,119 @@ FrameData::FrameData(const DataSet& data, const PixelLayout& layout)
   }
 }
 
+// A frame may be stored with a chroma sample for each pixel although the header says that pixels
+// share them.
+void FrameData::settle_chroma() {
+  if (layout_.chroma == Chroma::kOwn) return;
+  PixelLayout whole = layout_;
+  whole.chroma = Chroma::kOwn;
+  const auto fits = [this](const PixelLayout& layout, std::int64_t frames) {
+    const std::uint64_t bytes = layout.frame_bits() / 8;
+    const std::uint64_t held = native_.length / bytes;
+    return held > 0 && (frames == 0 || held == static_cast<std::uint64_t>(frames)) &&
+           native_.length % bytes <= 1;
+  };
+  const bool pairs = layout_.chroma == Chroma::kPairs && layout_.columns % 2 == 0;
+  if (fits(whole, layout_.frames) || (fits(whole, 0) && !(pairs && fits(layout_, 0)))) {
+    if (pairs && layout_.frames == 0 && fits(layout_, 0))
+      throw DataError(
+          "its pixels may share their chroma or not, for its header states no number of frames and "
+          "both fit its pixel data; state the number");
+    notes_.emplace_back(
+        "its photometric interpretation says that pixels share their chroma, its pixel data has "
+        "one for each");
+    layout_ = whole;
+  } else if (!pairs) {
+    throw DataError(concat("its uncompressed pixels share their chroma, with ", layout_.columns,
+                           " columns, in a way that the standard does not define; convert it to ",
+                           "RGB"));
+  }
+}
+
+// What lies behind the frames is padding where it is less than a row, which no wrong shape leaves,
+// or zeros alone.
+void FrameData::require_padding(const ByteSource& bytes, std::uint64_t excess) const {
+  const std::uint64_t frame_bytes = (layout_.frame_bits() + 7) / 8;
+  if (excess * layout_.rows < frame_bytes || excess < 2) return;
+  if (is_zero(bytes, native_.offset + native_.length - excess, excess)) return;
+  throw DataError(concat("its pixel data has ", native_.length,
+                         " bytes, which are no whole number "
+                         "of frames of ",
+                         frame_bytes, " bytes: its rows, columns, samples per ",
+                         "pixel or bits allocated are others than its header states"));
+}
+
+void FrameData::note_frames(std::int64_t held) {
+  if (layout_.frames == 0 && held > 1)
+    notes_.push_back(concat("its header states no number of frames, its pixel data holds ", held));
+  if (layout_.frames > 0 && held != layout_.frames)
+    notes_.push_back(concat("its header states ", plural(layout_.frames, "frame"),
+                            ", its pixel data holds ", held));
+  layout_.frames = held;
+}
+
 void FrameData::find_native(const DataSet& data) {
   native_ = {data.pixels().offset, data.pixels().length};
-  const std::uint64_t there = data.bytes()->size() - std::min(native_.offset, data.bytes()->size());
+  settle_chroma();
+  const ByteSource& bytes = *data.bytes();
+  const std::uint64_t there = bytes.size() - std::min(native_.offset, bytes.size());
   const std::uint64_t frame_bytes = (layout_.frame_bits() + 7) / 8;
   if (native_.length > there &&
       (there < frame_bytes || (native_.length - there) / frame_bytes > kMostLost)) {
     throw DataError(concat("it is truncated: ", native_.length,
                            " bytes of pixel data are announced, ", there, " are there"));
   }
-  const std::uint64_t bits = native_.length * 8;
-  if (bits / layout_.frame_bits() < static_cast<std::uint64_t>(layout_.frames)) {
+  const std::uint64_t held = native_.length * 8 / layout_.frame_bits();
+  const auto stated = static_cast<std::uint64_t>(std::max<std::int64_t>(1, layout_.frames));
+  if (held < stated) {
     throw DataError(concat("its pixel data has ", native_.length, " bytes, too few for ",
-                           plural(static_cast<std::size_t>(layout_.frames), "frame"), " of ",
-                           (layout_.frame_bits() + 7) / 8, " bytes"));
+                           plural(stated, "frame"), " of ", frame_bytes, " bytes"));
   }
+  if (native_.length > there) return note_frames(static_cast<std::int64_t>(held));
+  const std::uint64_t used = (stated * layout_.frame_bits() + 7) / 8;
+  const bool padded = held > stated && is_zero(bytes, native_.offset + used, native_.length - used);
+  note_frames(static_cast<std::int64_t>(padded ? stated : held));
+  if (!padded) require_padding(bytes, native_.length - (held * layout_.frame_bits() + 7) / 8);
 }
 
 void FrameData::find_fragments(const DataSet& data) {
-  const Fragments found = list_fragments(*data.bytes(), data.pixels().offset);
-  const auto wanted = static_cast<std::uint64_t>(layout_.frames);
+  const ByteSource& bytes = *data.bytes();
+  const Fragments found = list_fragments(bytes, data.pixels().offset);
+  const auto stated = static_cast<std::uint64_t>(layout_.frames);
   if (!found.fault.empty()) {
     fault_ = found.fault;
-    return find_whole_frames(*data.bytes(), found.items,
-                             read_offsets(*data.bytes(), data, found.offset_table));
+    return find_whole_frames(bytes, found.items, read_offsets(bytes, data, found.offset_table));
   }
-  if (found.items.size() < wanted) {
-    throw DataError(concat("its header states ", plural(wanted, "frame"), ", but its pixel data ",
+  if (found.items.size() < std::max<std::uint64_t>(1, stated)) {
+    throw DataError(concat("its header states ", plural(stated, "frame"), ", but its pixel data ",
                            "has only ", plural(found.items.size(), "fragment")));
   }
-  frames_.resize(wanted);
-  if (found.items.size() == wanted) {
-    for (std::size_t i = 0; i < wanted; ++i) frames_[i].push_back(found.items[i]);
-    return;
+  std::vector<std::size_t> starts;
+  if (found.items.size() == stated) {
+    for (std::size_t i = 0; i < stated; ++i) starts.push_back(i);
+  } else if (found.items.size() > 1) {
+    const auto offsets = read_offsets(bytes, data, found.offset_table);
+    starts = frame_starts(bytes, found.items, offsets, syntax_.coding);
   }
-  if (wanted == 1) {
-    frames_[0] = found.items;
-    return;
-  }
-  const auto offsets = read_offsets(*data.bytes(), data, found.offset_table);
-  const bool by_table = offsets.size() == wanted;
-  std::size_t frame = 0;
-  for (std::size_t i = 0; i < found.items.size(); ++i) {
-    const std::uint64_t start = found.items[i].offset - found.items[0].offset;
-    const bool starts = by_table ? frame < wanted && offsets[frame] == start
-                                 : starts_frame(*data.bytes(), found.items[i], syntax_.coding);
-    if (starts) ++frame;
-    if (frame == 0 || frame > wanted) break;
-    frames_[frame - 1].push_back(found.items[i]);
-  }
-  if (frame != wanted) {
+  if (starts.empty() && stated < 2) starts.push_back(0);
+  if (starts.size() < stated) {
     throw DataError(concat("its ", found.items.size(), " fragments cannot be told apart into ",
-                           wanted, " frames"));
+                           stated, " frames"));
   }
+  starts.push_back(found.items.size());
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i)
+    frames_.emplace_back(found.items.begin() + static_cast<std::ptrdiff_t>(starts[i]),
+                         found.items.begin() + static_cast<std::ptrdiff_t>(starts[i + 1]));
+  note_frames(std::ssize(frames_));
 }
 
 // Those of a file that is cut off behind these fragments. Each begins with 8 bytes before its
 // content; offsets are relative to the first one.
 void FrameData::find_whole_frames(const ByteSource& bytes, const std::vector<Extent>& items,
                                   const std::vector<std::uint64_t>& offsets) {
-  const auto wanted = static_cast<std::uint64_t>(layout_.frames);
-  const bool by_table = offsets.size() == wanted;
+  const auto wanted =
+      layout_.frames > 0 ? static_cast<std::uint64_t>(layout_.frames) : offsets.size();
+  const bool by_table = offsets.size() == wanted && wanted > 0;
   const std::uint64_t first = items[0].offset;
   const std::uint64_t end = items.back().offset + items.back().length + 8 - first;
   for (const Extent& item : items) {
@@ -209,9 +298,27 @@ void FrameData::find_whole_frames(const ByteSource& bytes, const std::vector<Ext
                                  ? offsets[frames_.size()] == end
                                  : ends_frame(bytes, items.back(), syntax_.coding);
   if (!frames_.empty() && !last_is_whole) frames_.pop_back();
-  if (frames_.empty() || frames_.size() > wanted || wanted - frames_.size() > kMostLost)
-    throw DataError(fault_);
-  frames_.resize(wanted);
+  const std::uint64_t frames = std::max<std::uint64_t>(wanted, frames_.size());
+  if (frames_.empty() || frames - frames_.size() > kMostLost) throw DataError(fault_);
+  frames_.resize(frames);
+  note_frames(std::ssize(frames_));
+}
+
+std::int64_t held_frames(const DataSet& data) {
+  try {
+    const std::int64_t stated = stated_frames(data.root());
+    return stated > 1 ? stated : FrameData(data, read_layout(data)).layout().frames;
+  } catch (const DataError&) {  // reading it says why
+    return 1;
+  }
+}
+
+std::vector<Extent> find_stream(const DataSet& data) {
+  if (!data.pixels().undefined_length) throw DataError("its video is not in fragments");
+  Fragments found = list_fragments(*data.bytes(), data.pixels().offset);
+  if (!found.fault.empty()) throw DataError(found.fault);
+  if (found.items.empty()) throw DataError("its pixel data has no fragment");
+  return std::move(found.items);
 }
 
 RawFrame FrameData::read(const ByteSource& bytes, std::int64_t frame) const {

@@ -35,6 +35,16 @@ RawFrame decode_jpeg2000(const PixelLayout& layout, std::string_view code) {
   raw.layout.planar = true;
   raw.layout.bits_allocated = image.comps[0].prec > 16 ? 32 : image.comps[0].prec > 8 ? 16 : 8;
   raw.layout.bits_allocated = std::max(raw.layout.bits_allocated, layout.bits_allocated);
+  // The code knows how many bits its values have, the header whether they are signed.
+  const int bits = static_cast<int>(image.comps[0].prec);
+  if (bits != layout.bits_stored)
+    raw.note = concat("its header states ", layout.bits_stored, " bits, its JPEG 2000 code ", bits);
+  else if ((image.comps[0].sgnd != 0) != layout.is_signed)
+    raw.note = concat("its header states ", layout.is_signed ? "signed" : "unsigned",
+                      " values, its JPEG 2000 code ", layout.is_signed ? "unsigned" : "signed",
+                      " ones: as the header says");
+  raw.layout.bits_stored = bits;
+  raw.layout.high_bit = bits - 1;
   const std::size_t unit = static_cast<std::size_t>(raw.layout.bits_allocated) / 8;
   raw.samples.resize(layout.pixels() * layout.samples * unit);
   char* out = raw.samples.data();

@@ -8,7 +8,10 @@
 
 namespace coldframe::frames::dicom {
 
-enum class Photometric { kMonochrome1, kMonochrome2, kPalette, kRgb, kYbrFull, kYbrFull422 };
+enum class Photometric { kMonochrome1, kMonochrome2, kPalette, kRgb, kYbrFull, kYbrPartial };
+
+// The pixels that share a chroma sample in uncompressed data: one, two of a row, or two by two.
+enum class Chroma { kOwn, kPairs, kSquares };
 
 struct PixelLayout {
   int rows = 0, columns = 0, samples = 1;
@@ -17,20 +20,29 @@ struct PixelLayout {
   bool planar = false;  // all red, then all green, then all blue
   PixelElement::Kind kind = PixelElement::Kind::kInteger;
   Photometric photometric = Photometric::kMonochrome2;
-  std::int64_t frames = 1;
+  Chroma chroma = Chroma::kOwn;
+  std::int64_t frames = 0;  // as stated; 0: the header does not say
 
   std::uint64_t pixels() const { return static_cast<std::uint64_t>(rows) * columns; }
-  // Bits of one uncompressed frame. YBR_FULL_422 has two chroma samples for two pixels.
+  bool is_grey() const {
+    return photometric == Photometric::kMonochrome1 || photometric == Photometric::kMonochrome2;
+  }
+  // Bits of one uncompressed frame.
   std::uint64_t frame_bits() const {
-    const int shared = photometric == Photometric::kYbrFull422 ? 2 : samples;
-    return pixels() * shared * bits_allocated;
+    const std::uint64_t values = pixels() * samples;
+    if (chroma == Chroma::kOwn) return values * bits_allocated;
+    return (chroma == Chroma::kPairs ? values * 2 / 3 : values / 2) * bits_allocated;
   }
 };
 
 // DataError, without the file's name: no image, or one that the reader does not show.
 PixelLayout read_layout(const DataSet& data);
 
-// Says what a data set without pixel data is, for messages: "a structured report", "a PDF", …
-std::string describe_without_image(const DataSet& data);
+// NumberOfFrames; 0 where it is absent, empty or 0. DataError for what is no number of frames.
+std::int64_t stated_frames(DcmItem& root);
+
+// Says what a data set that is no image is, for messages: "a structured report", "a segmentation",
+// …; "" for an image. Masks and dose grids have pixels, which show what they were drawn on.
+std::string describe_other_object(const DataSet& data);
 
 }  // namespace coldframe::frames::dicom

@@ -130,7 +130,7 @@ TEST(Dicom, BadFilesAreRefusedWithTheReason) {
       {"photometric", native({.photometric = "HSV"}), "'HSV'"},
       {"samples", native({.photometric = "RGB"}), "does not go with"},
       {"palette", native({.photometric = "PALETTE COLOR"}), "look-up table"},
-      {"video", fragments({.syntax = "1.2.840.10008.1.2.4.102"}, {"ab"}), "cannot be decoded"},
+      {"video", fragments({.syntax = "1.2.840.10008.1.2.4.102"}, {"ab"}), "of no known kind"},
       {"native as JPEG", native({.syntax = kJpegLossless}), "not in fragments"},
       {"fragments as native", fragments({}, {"ab", "cd"}), "in fragments, against"},
       {"missing fragments", fragments({.syntax = kJpegLossless}, {"ab"}), "only 1 fragment"},

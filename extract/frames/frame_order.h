@@ -1,0 +1,58 @@
+// The one place that decides in which order an exam's frames come and when each was taken, whatever
+// kind of file states it. Readers hand over facts.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace coldframe::frames {
+
+inline constexpr double kNotStated = std::numeric_limits<double>::quiet_NaN();
+
+// What is stated of one frame, or of one file of a frame; kNotStated where nothing is.
+struct FrameFacts {
+  double temporal_position = kNotStated;  // 1, 2, …: which moment, but not when it was
+  double time = kNotStated;               // seconds on a clock that all share: when it was acquired
+  double trigger = kNotStated;   // seconds since an event that comes again, such as a heartbeat
+  double made = kNotStated;      // seconds on a clock that all share: when its content was made
+  double position = kNotStated;  // millimetres along the slices' normal
+  double number = kNotStated;    // as somebody counted them: an instance's number, a page
+};
+
+// What an exam's order and times rest on, for people: "trigger time, then place" and "trigger
+// time".
+struct OrderBasis {
+  std::string order = {}, times = {};  // "" for times that are unknown
+  // Nothing but the files' names, or their places in a list of names, tells the order.
+  bool names_alone = false;
+  // It is neither the order that the input has nor one by acquisition time, place or number: the
+  // cache says so in the column kOrderColumn.
+  bool unusual = false;
+
+  bool operator==(const OrderBasis&) const = default;
+};
+inline constexpr const char* kOrderColumn = "frame_order";
+inline constexpr const char* kFileOrder =
+    "the file";  // OrderBasis::order of frames as they are stored
+
+struct FrameOrder {
+  std::vector<std::size_t> order;  // of the facts
+  std::vector<double> seconds;     // since the first, in that order; NaN where unknown
+  OrderBasis basis;                // `order` is "" where the facts tell nothing
+};
+
+// Frames at places that all differ are slices of a volume: in the order of place, without times.
+// Else what tells frames of one place apart comes first, then place, then the number:
+// 1. acquisition times that all differ and do not contradict temporal positions;
+// 2. temporal positions; frames of one have the earliest time among them;
+// 3. trigger times that all differ;
+// 4. acquisition or trigger times, or where all are at one place times of content, that tell some
+//    apart; and acquisition times that tell places apart.
+// `one_stack` is false where positions are of several stacks: they break ties alone.
+// Facts that tell nothing keep their order.
+FrameOrder order_frames(std::span<const FrameFacts> facts, bool one_stack = true);
+
+}  // namespace coldframe::frames
