@@ -96,7 +96,8 @@ class FileSource : public Source {
   std::string name_;
 };
 
-struct FrameFacts {
+// A frame of a file whose frames are of several channels.
+struct ChannelFrame {
   std::string stream;                                        // the name of its channel
   double time_s = std::numeric_limits<double>::quiet_NaN();  // as Source::time_s()
 };
@@ -107,7 +108,7 @@ struct SourceFacts {
   std::string patient;                                           // as the header states it
   double start_time = std::numeric_limits<double>::quiet_NaN();  // Unix seconds, first frame
   std::vector<std::pair<std::string, std::string>> columns;      // "study", "view", …
-  std::vector<FrameFacts> frames;  // all, where they are of several streams; else none
+  std::vector<ChannelFrame> frames;  // all, where they are of several streams; else none
 };
 
 // A kind of file: all that the rest of the program knows of its reader. A reader defines its row

@@ -12,12 +12,12 @@ namespace {
 
 constexpr const char* kNoStreams = "none";  // --streams: of all frames alike
 
-std::vector<FrameFacts> frames_of(const ExamItem& item, const ReaderOptions& options) {
+std::vector<ChannelFrame> frames_of(const ExamItem& item, const ReaderOptions& options) {
   try {
     const SourceFile file(item.path);
     const auto held = file.hold();
     const SourceKind* kind = detect_kind(file);
-    return kind == nullptr || kind->facts == nullptr ? std::vector<FrameFacts>()
+    return kind == nullptr || kind->facts == nullptr ? std::vector<ChannelFrame>()
                                                      : kind->facts(file, options).frames;
   } catch (const DataError&) {  // opening it with its exam says why
     return {};
@@ -28,16 +28,16 @@ bool is_whole(const ExamItem& item) {
   return !item.path.empty() && item.first == 0 && item.last < 0;
 }
 
-std::string names_of(const std::vector<FrameFacts>& frames) {
+std::string names_of(const std::vector<ChannelFrame>& frames) {
   std::vector<std::string> names;
-  for (const FrameFacts& frame : frames)
+  for (const ChannelFrame& frame : frames)
     if (std::ranges::find(names, frame.stream) == names.end()) names.push_back(frame.stream);
   return concat("'", join(names, "', '"), "'");
 }
 
 }  // namespace
 
-void ChannelStreams::part(ExamSpec& exam, std::vector<FrameFacts> frames) {
+void ChannelStreams::part(ExamSpec& exam, std::vector<ChannelFrame> frames) {
   std::vector<ExamItem> parted;
   bool is_first = true;
   for (ExamItem& item : exam.items) {

@@ -15,7 +15,7 @@ class ChannelStreams {
 
   // Gives every frame of such files an item of its own. `frames`: SourceFacts::frames of the exam's
   // first file, which are not empty.
-  void part(ExamSpec& exam, std::vector<FrameFacts> frames);
+  void part(ExamSpec& exam, std::vector<ChannelFrame> frames);
   // Writes the streams to a frame column, and tells of it. DataError: an item that names a stream
   // already, or an exam's column of that name.
   void finish(ExamList& list) const;

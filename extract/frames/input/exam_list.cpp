@@ -43,7 +43,7 @@ ExamList list_single_file(const SourceFile& file, bool series, const ReaderOptio
 
 // Takes from a file's header what the input leaves unsaid, and returns its frames where they are of
 // several streams. A file that cannot be read fails later, with its exam.
-std::vector<FrameFacts> complete_from_header(ExamSpec& exam, const ReaderOptions& options) {
+std::vector<ChannelFrame> complete_from_header(ExamSpec& exam, const ReaderOptions& options) {
   const auto first = std::find_if(exam.items.begin(), exam.items.end(),
                                   [](const ExamItem& item) { return !item.path.empty(); });
   if (first == exam.items.end()) return {};
@@ -129,7 +129,7 @@ ExamList list_exams(const fs::path& input, const ExamListOptions& options) {
   ChannelStreams channels(options);
   for (ExamSpec& exam : list.exams) {
     settle_header_times(exam, options);
-    std::vector<FrameFacts> frames = complete_from_header(exam, options.reader);
+    std::vector<ChannelFrame> frames = complete_from_header(exam, options.reader);
     if (!frames.empty()) channels.part(exam, std::move(frames));
   }
   channels.finish(list);

@@ -44,8 +44,8 @@ class TiffSource : public FileSource {
     return left_out_ > 0 ? "pages that its OME-XML does not name are left out" : "";
   }
   // Of every frame.
-  std::vector<FrameFacts> frame_facts() const {
-    std::vector<FrameFacts> facts;
+  std::vector<ChannelFrame> frame_facts() const {
+    std::vector<ChannelFrame> facts;
     for (const StackFrame& frame : frames_)
       facts.push_back({channels_[frame.channel], frame.time_s});
     return facts;
