@@ -1,5 +1,5 @@
-#include "common/charts/drawing_style.h"
 #include "common/charts/svg_file.h"
+#include "common/charts/drawing_style.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/charts/svg_file.h"
 #include "common/charts/html.h"
+#include "common/charts/svg_file.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {
