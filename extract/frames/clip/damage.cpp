@@ -92,13 +92,57 @@ class DamageFinder {
   std::vector<std::size_t> packet_of_;  // of each frame
 };
 
+bool rise(std::span<const ClipSlot> slots) {
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    if (slots[i].timestamp == AV_NOPTS_VALUE ||
+        (i > 0 && slots[i].timestamp <= slots[i - 1].timestamp))
+      return false;
+  return true;
+}
+
+// Damage spoils time stamps, too. Where those of lost frames do not rise from the whole frame
+// before to the one behind, they are spread evenly between these, as many as there is room for;
+// without a frame on either side they are unknown.
+void spread_between(const ClipSlot& before, const ClipSlot& behind, std::vector<ClipSlot>& lost) {
+  if (before.timestamp == AV_NOPTS_VALUE || behind.timestamp == AV_NOPTS_VALUE) return;
+  const std::int64_t gap = behind.timestamp - before.timestamp;
+  lost.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(gap - 1, 0, std::ssize(lost))));
+  for (std::size_t i = 0; i < lost.size(); ++i)
+    lost[i].timestamp =
+        before.timestamp + av_rescale(gap, static_cast<std::int64_t>(i) + 1, std::ssize(lost) + 1);
+}
+
+std::vector<ClipSlot> with_rising_times(const std::vector<ClipSlot>& slots) {
+  std::vector<ClipSlot> result;
+  for (std::size_t begin = 0; begin < slots.size();) {
+    if (slots[begin].decoded >= 0) {
+      result.push_back(slots[begin++]);
+      continue;
+    }
+    std::size_t end = begin;
+    while (end < slots.size() && slots[end].decoded < 0) ++end;
+    const std::size_t first = begin - (begin > 0 ? 1 : 0), last = std::min(end + 1, slots.size());
+    std::vector<ClipSlot> lost(slots.begin() + static_cast<std::ptrdiff_t>(begin),
+                               slots.begin() + static_cast<std::ptrdiff_t>(end));
+    if (!rise(std::span(slots).subspan(first, last - first))) {
+      if (begin > 0 && end < slots.size())
+        spread_between(slots[first], slots[last - 1], lost);
+      else
+        for (ClipSlot& slot : lost) slot.timestamp = AV_NOPTS_VALUE;
+    }
+    result.insert(result.end(), lost.begin(), lost.end());
+    begin = end;
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<ClipSlot> slots_of(std::span<const PacketFacts> packets,
                                std::span<const DecodedFacts> decoded, bool intra_only) {
   DamageFinder damage(packets, decoded);
   damage.spread(intra_only);
-  return damage.slots();
+  return with_rising_times(damage.slots());
 }
 
 }  // namespace coldframe::frames

@@ -227,7 +227,7 @@ class OmeImage {
   }
 
   // Planes from the one that the tag names on, as many as it says, in pages from its IFD on.
-  void add_planes(const XmlTag& tag, std::int64_t pages) {
+  void add_planes(const XmlTag& tag) {
     const auto page = tag.count("IFD"), number = tag.count("PlaneCount");
     const std::array<std::int64_t, 3> first{tag.count("FirstC").value_or(0),
                                             tag.count("FirstZ").value_or(0),
@@ -235,7 +235,7 @@ class OmeImage {
     for (std::size_t axis = 0; axis < 3; ++axis)
       if (first[axis] >= size_[axis]) return;
     const std::int64_t begin = linear(first), all = size_[0] * size_[1] * size_[2];
-    const std::int64_t count = number ? *number : page ? 1 : std::min(all - begin, pages);
+    const std::int64_t count = number ? *number : page ? 1 : all - begin;
     for (std::int64_t i = 0; i < std::min(count, all - begin); ++i)
       planes_[place(begin + i)] = page.value_or(0) + i;
   }
@@ -348,12 +348,12 @@ class OmeReader {
 
   // Of a file of its own that it names, perhaps: then they are none of this one's.
   void take_planes() {
-    if (pending_here_) images_.back().add_planes(*pending_, pages_);
+    if (pending_here_) images_.back().add_planes(*pending_);
     pending_.reset();
   }
 
   void end_pixels() {
-    if (!names_planes_) images_.back().add_planes({}, pages_);
+    if (!names_planes_) images_.back().add_planes({});
     in_pixels_ = false;
   }
 

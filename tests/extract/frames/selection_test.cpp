@@ -199,6 +199,15 @@ TEST(Damage, TakesFramesThatAreShownBeforeTheKeyFrame) {
   EXPECT_EQ(text, "0.....67");
 }
 
+TEST(Damage, OfTimeStampsLeavesThoseOfWholeFrames) {
+  const std::vector<PacketFacts> packets{{0, true}, {1}, {2, false, true}, {3}, {90, true}};
+  const std::vector<DecodedFacts> decoded{
+      {0, 0, false, true}, {1, 30}, {2, 20, true}, {3, AV_NOPTS_VALUE}, {4, 90, false, true}};
+  std::vector<std::int64_t> stamps;
+  for (const ClipSlot& slot : slots_of(packets, decoded, false)) stamps.push_back(slot.timestamp);
+  EXPECT_EQ(stamps, (std::vector<std::int64_t>{0, 30, 50, 70, 90}));
+}
+
 // Packets of 188 bytes with a header each, `before` bytes in front of every one.
 std::string transport_stream(std::size_t before, std::size_t packets) {
   std::string text;

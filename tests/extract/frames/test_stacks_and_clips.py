@@ -154,6 +154,31 @@ def test_descriptions_that_do_not_fit_are_refused_in_words(tmp_path):
     assert "describes 2 images in it" in exam["error"]
 
 
+def described(path, pages, planes, times=3, channels=1):
+    """Pages with OME-XML whose elements TiffData are `planes`."""
+    text = ('<?xml version="1.0"?><!-- <Pixels> of the file --><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" '
+            f'UUID="urn:uuid:1"><Image ID="Image:0"><Pixels ID="Pixels:0" DimensionOrder="XYCZT" Type="uint8" SizeX="8" SizeY="6" '
+            f'SizeZ="1" SizeC="{channels}" SizeT="{times}" TimeIncrement="2">{planes}</Pixels></Image></OME>')
+    tifffile.imwrite(path, pages, description=text, metadata=None, photometric="minisblack")
+
+
+def test_planes_lie_where_their_description_places_them(tmp_path):
+    pages = RNG.integers(0, 255, (3, 6, 8)).astype("u1")
+    plane = '<TiffData FirstC="{}" FirstT="{}" IFD="{}"><UUID FileName="x.tif">urn:uuid:{}</UUID></TiffData>'
+    backwards = [plane.format(1, t, 2 - t, 1) for t in range(3)]
+    elsewhere = [plane.format(0, t, t, 2) for t in range(3)]
+    described(tmp_path / "a.tif", pages, "".join(elsewhere + backwards), channels=2)
+    exam = one(tmp_path / "a.tif")
+    assert hashes(exam) == [grey(page) for page in pages[::-1]] and times(exam) == [0, 2, 4]
+    described(tmp_path / "b.tif", pages, "<TiffData/>", times=5)
+    slots = one(tmp_path / "b.tif")["slots"]
+    assert [slot["present"] for slot in slots] == [True] * 3 + [False] * 2
+    assert "places this frame in page 3, and it has 3 pages" in slots[3]["fault"]
+    described(tmp_path / "c.tif", pages, '<TiffData IFD="1" PlaneCount="2"/>', times=2)
+    exam = one(tmp_path / "c.tif")
+    assert hashes(exam) == [grey(page) for page in pages[1:]] and "left out" in exam["remarks"][0]
+
+
 def nifti(path, values, affine=np.diag([-2.0, 2, 3, 1]), change=lambda header: None):
     image = nibabel.Nifti1Image(values, affine)
     change(image.header)
@@ -245,6 +270,24 @@ def test_frames_behind_a_damaged_packet_are_read(tmp_path, name, words, packet):
         assert 1 <= len(gone) <= lost and gone == list(range(gone[0], gone[0] + len(gone))), gone
         assert "to the next key frame" in slots[gone[0]]["fault"]
         assert all(slots[i]["sha256"] == whole[i]["sha256"] for i in range(len(whole)) if i not in gone)
+
+
+@pytest.mark.parametrize("name, codec", [("a.ts", "libx264"), ("a.mts", "mpeg2video"), ("a.mpg", "mpeg2video")])
+@pytest.mark.parametrize("part", [2, 3])
+def test_what_is_read_of_a_damaged_stream_is_whole(tmp_path, name, codec, part):
+    more = ["-mpegts_m2ts_mode", "1", "-f", "mpegts"] if name == "a.mts" else []
+    path = ffmpeg(tmp_path / name, "-c:v", codec, "-g", "10", "-bf", "2", *more)
+    whole = {round(slot["time_s"], 6): slot["sha256"] for slot in one(path)["slots"]}
+    content = bytearray(path.read_bytes())
+    at = len(content) // part
+    content[at:at + 900] = bytes(900)
+    path.write_bytes(content)
+    slots = one(path)["slots"]
+    present = [slot for slot in slots if slot["present"]]
+    assert 60 < len(present) < len(slots)
+    assert all(slot["sha256"] in whole.values() for slot in present)
+    if name != "a.mpg":  # whose packets do not all state a time
+        assert all(whole[round(slot["time_s"], 6)] == slot["sha256"] for slot in present)
 
 
 @pytest.mark.parametrize("name", ["a.mts", "a.m2ts", "a.ts", "a.mpg"])
