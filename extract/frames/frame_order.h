@@ -34,6 +34,11 @@ struct OrderBasis {
 
   bool operator==(const OrderBasis&) const = default;
 };
+// Of files that nothing but their names puts in order.
+inline OrderBasis by_names() {
+  return {.order = "file names", .names_alone = true};
+}
+
 inline constexpr const char* kOrderColumn = "frame_order";
 inline constexpr const char* kFileOrder =
     "the file";  // OrderBasis::order of frames as they are stored

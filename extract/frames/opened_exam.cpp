@@ -177,6 +177,7 @@ OrderBasis OpenedExam::basis() const {
   const bool known =
       std::ranges::any_of(slots_, [](const Slot& slot) { return !std::isnan(slot.time_s); });
   if (!known || slots_.size() < 2) basis.times.clear();
+  basis.names_alone = basis.names_alone && !known;
   if (known && slots_.size() > 1 && basis.times.empty())
     basis.times = header_times_ ? "acquisition time" : "the input";
   return basis;

@@ -109,6 +109,7 @@ struct SourceFacts {
   double start_time = std::numeric_limits<double>::quiet_NaN();  // Unix seconds, first frame
   std::vector<std::pair<std::string, std::string>> columns;      // "study", "view", …
   std::vector<ChannelFrame> frames;  // all, where they are of several streams; else none
+  OrderBasis basis = {};             // of the file's frames
 };
 
 // A kind of file: all that the rest of the program knows of its reader. A reader defines its row

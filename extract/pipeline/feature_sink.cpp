@@ -1,5 +1,7 @@
 #include "extract/pipeline/feature_sink.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/cli/error.h"
@@ -82,6 +84,8 @@ std::optional<FeatureSink::Work> FeatureSink::take(DecodedExam&& exam) {
   }
   result_.partly_finite += exam.partly_finite;
   for (const std::string& remark : exam.remarks) ++result_.remarks[remark];
+  if (!exam.basis.order.empty() && exam.info.frames() > 1) ++result_.orders[exam.basis.order];
+  std::ranges::move(exam.notes, std::back_inserter(result_.notes));
   return take(assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails)));
 }
 

@@ -22,8 +22,10 @@ struct PipelineResult {
       lost;                       // of frames: masked in exams that are written, or were so before
   std::size_t partly_finite = 0;  // frames of which some values are NaN or infinite
   std::map<std::string, std::size_t> remarks = {};  // exams of each, as OpenedExam::remarks()
-  std::size_t unchanged = 0;            // exams whose lost frames were tried again in vain
-  bool stopped = false;                 // by a signal, before all was done
+  std::map<std::string, std::size_t> orders;  // exams by what the order of their frames rests on
+  std::vector<std::string> notes;             // what files say against themselves, as sentences
+  std::size_t unchanged = 0;                  // exams whose lost frames were tried again in vain
+  bool stopped = false;                       // by a signal, before all was done
   double seconds = 0, compute_s = 0;    // in all, and of these in forward passes, as the mean of
                                         // the devices
   std::size_t repeated = 0;             // frames that were found by their content, not computed

@@ -103,6 +103,24 @@ std::string remarks_text(const PipelineResult& result) {
   return text;
 }
 
+// "order      by acquisition time 3 exams, by place 2"
+std::string orders_text(const PipelineResult& result) {
+  std::vector<std::string> parts;
+  for (const auto& [order, exams] : result.orders)
+    parts.push_back(
+        concat("by ", order, " ", parts.empty() ? plural(exams, "exam") : concat(exams)));
+  return parts.empty() ? "" : concat("order      ", join(parts, ", "), "\n");
+}
+
+std::string notes_text(const PipelineResult& result) {
+  std::string text;
+  for (std::size_t i = 0; i < result.notes.size() && i < kShown; ++i)
+    text += concat("against    its header: ", result.notes[i], "\n");
+  if (result.notes.size() > kShown)
+    text += concat("           and ", result.notes.size() - kShown, " more (--json lists all)\n");
+  return text;
+}
+
 // "what enters block 8 (197 × 384), "
 std::string cut_text(const ExtractSummary& summary) {
   if (!summary.cut) return "";
@@ -150,7 +168,8 @@ std::string to_text(const ExtractSummary& summary) {
   if (summary.metadata_updated)
     text +=
         concat("updated    ", plural(summary.metadata_updated, "exam"), " without extraction\n");
-  text += remarks_text(result) + partly_finite_text(result) + lost_text(result);
+  text += orders_text(result) + remarks_text(result) + notes_text(result) +
+          partly_finite_text(result) + lost_text(result);
   for (std::size_t i = 0; i < result.failures.size() && i < kShown; ++i)
     text += concat("failed     exam '", result.failures[i].exam, "': ", result.failures[i].reason,
                    "\n");
@@ -196,6 +215,8 @@ Json to_json(const ExtractSummary& summary) {
             {"lost_frames", lost_frames(result)},
             {"partly_finite_frames", result.partly_finite},
             {"remarks", result.remarks},
+            {"orders", result.orders},
+            {"notes", result.notes},
             {"stopped", result.stopped},
             {"cached",
              {{"exams", summary.cached_exams},

@@ -4,7 +4,7 @@
 
 #include "common/text/spelling.h"
 #include "common/text/text.h"
-#include "extract/frames/dicom/pixels/pixel_layout.h"
+#include "extract/frames/dicom/pixels/frame_data.h"
 #include "extract/frames/dicom/source.h"
 #include "extract/frames/dicom/times.h"
 #include "extract/frames/input/identity.h"
@@ -80,6 +80,7 @@ SourceFacts read_facts(const DataSet& data, const ReaderOptions& options) {
   SourceFacts facts;
   facts.patient = text_of(root, DCM_PatientID);
   facts.start_time = start_time(root);
+  facts.basis = frame_times(data, held_frames(data)).basis;
   const auto add = [&](const char* name, std::string value) {
     if (!value.empty()) facts.columns.emplace_back(name, std::move(value));
   };

@@ -115,9 +115,7 @@ OrderBasis order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys> ke
   };
   FrameOrder found = order_frames(facts_of(keys, one_series), one_series);
   if (found.basis.order.empty()) {
-    found.basis.order = "file names";
-    found.basis.names_alone = items.size() > 1;
-    return found.basis;
+    return items.size() > 1 ? by_names() : OrderBasis();
   }
   // Where keys tell only some apart, UIDs do the rest, for files may come in any order. Where they
   // tell nothing, the files' names, by which they came, say more than UIDs.

@@ -55,6 +55,8 @@ std::vector<ChannelFrame> complete_from_header(ExamSpec& exam, const ReaderOptio
     SourceFacts facts = kind->facts(file, options);
     if (exam.patient.empty()) exam.patient = std::move(facts.patient);
     if (std::isnan(exam.start_time)) exam.start_time = facts.start_time;
+    const OrderBasis& basis = exam.items.size() == 1 ? facts.basis : exam.basis;
+    if (basis.unusual) facts.columns.emplace_back(kOrderColumn, basis.order);
     for (auto& [name, value] : facts.columns) {
       const auto same = [&, &name = name](const auto& column) { return column.first == name; };
       if (std::none_of(exam.columns.begin(), exam.columns.end(), same))

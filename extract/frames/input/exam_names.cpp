@@ -31,11 +31,11 @@ FilePlace named_after_path(const ExamItem& item) {
 
 }  // namespace
 
-std::map<std::string, FilePlace> name_exams(const std::vector<ExamItem>& files,
-                                            DicomGrouping grouping,
-                                            std::vector<std::string>& warnings) {
+NamedExams name_exams(const std::vector<ExamItem>& files, DicomGrouping grouping,
+                      std::vector<std::string>& warnings) {
   using Verdict = dicom::SeriesList::Verdict;
-  std::map<std::string, FilePlace> places;
+  NamedExams named;
+  auto& places = named.places;
   std::vector<const ExamItem*> unreadable;
   dicom::SeriesList series(grouping);
   bool any_dicom = false;
@@ -56,15 +56,16 @@ std::map<std::string, FilePlace> name_exams(const std::vector<ExamItem>& files,
     if (verdict == Verdict::kTaken) place->second.passed_over = true;  // until its exam is named
   }
   auto found = series.take_exams();
-  for (const ExamSpec& exam : found.exams) {
-    for (std::size_t rank = 0; rank < exam.items.size(); ++rank)
-      places[exam.items[rank].name] = {exam.id, false, true, rank, exam.items[rank].time_s};
+  for (ExamSpec& exam : found.exams) {
+    for (const ExamItem& item : exam.items) places[item.name] = {exam.id, false, true};
+    const std::string id = exam.id;
+    named.exams.emplace(id, std::move(exam));
   }
   for (const ExamItem& item : found.unnamed) places[item.name] = named_after_path(item);
   for (std::string& warning : found.warnings) warnings.push_back(std::move(warning));
   for (const ExamItem* item : unreadable)
     if (any_dicom) places[item->name] = named_after_path(*item);
-  return places;
+  return named;
 }
 
 }  // namespace coldframe::frames

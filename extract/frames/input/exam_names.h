@@ -1,7 +1,6 @@
 // Names the exams of files for a manifest that leaves it to them.
 #pragma once
 
-#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,15 +14,17 @@ struct FilePlace {
   std::string exam;          // empty: nothing names it, or it is passed over with a warning
   bool passed_over = false;  // it holds no image, or is a copy
   bool from_header = false;  // as ExamSpec::id_from_header
-  std::size_t rank = 0;      // among the exam's files
-  double time_s = std::numeric_limits<double>::quiet_NaN();  // since the exam's first file
 };
 
-// The exam of each file, by ExamItem::name, and its place there: what a folder of these files would
-// give. Only DICOM files name their exams; a damaged one among them is an exam of its own, as is
-// one that is not there, both after their paths. What is passed over is told in `warnings`.
-std::map<std::string, FilePlace> name_exams(const std::vector<ExamItem>& files,
-                                            DicomGrouping grouping,
-                                            std::vector<std::string>& warnings);
+struct NamedExams {
+  std::map<std::string, FilePlace> places;  // by ExamItem::name
+  std::map<std::string, ExamSpec> exams;    // that headers name, by id, their items in order
+};
+
+// The exam of each file: what a folder of these files would give. Only DICOM files name their
+// exams; a damaged one among them is an exam of its own, as is one that is not there, both after
+// their paths. What is passed over is told in `warnings`.
+NamedExams name_exams(const std::vector<ExamItem>& files, DicomGrouping grouping,
+                      std::vector<std::string>& warnings);
 
 }  // namespace coldframe::frames

@@ -42,6 +42,7 @@ class FolderWalk {
   void visit_dicom(const SourceFile& file);
   void pass_over(const fs::path& path, const std::string& reason);
   std::string enter(const fs::path& folder);
+  void add_images(ExamSpec images);
   void add_dicoms();
   void add_clips();
   void add(ExamSpec exam);
@@ -108,8 +109,14 @@ void FolderWalk::visit(const fs::path& folder) {
   images.id =
       folder == root_ ? utf8_name(ancestors_.front().filename().string()) : relative(folder);
   for (const fs::path& path : entries) visit_entry(path, images);
-  if (!images.items.empty()) images_.push_back(std::move(images));
+  add_images(std::move(images));
   ancestors_.pop_back();
+}
+
+void FolderWalk::add_images(ExamSpec images) {
+  if (images.items.empty()) return;
+  if (images.items.size() > 1) images.basis = by_names();
+  images_.push_back(std::move(images));
 }
 
 void FolderWalk::visit_entry(const fs::path& path, ExamSpec& images) {
@@ -223,10 +230,8 @@ ExamList FolderWalk::list() {
 ExamList FolderWalk::list(const std::vector<fs::path>& files) {
   ExamSpec images;
   for (const fs::path& file : files) visit_file(file, images);
-  if (!images.items.empty()) {
-    images.id = utf8_name(fs::weakly_canonical(root_).filename().string());
-    images_.push_back(std::move(images));
-  }
+  images.id = utf8_name(fs::weakly_canonical(root_).filename().string());
+  add_images(std::move(images));
   return finish();
 }
 

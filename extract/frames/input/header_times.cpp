@@ -106,6 +106,7 @@ void sort(ExamSpec& exam, std::vector<Span>& spans) {
     sorted.push_back(spans[i]);
   }
   exam.items = std::move(items);
+  exam.basis = {.order = "acquisition time"};
   spans = std::move(sorted);
 }
 

@@ -148,6 +148,22 @@ std::vector<Check> checks() {
       {"remarks", "read in a way that may not be meant",
        "see whether the frames are as they should be; what can be done otherwise is said beside",
        [](const ExamSurvey& exam) { return join(exam.remarks, "; "); }},
+      {"order_by_names", "their order rests on file names alone",
+       "check that the names count the frames in time; a manifest's column time or the order of "
+       "its "
+       "rows says it surely",
+       [](const ExamSurvey& exam) {
+         return exam.failure.empty() && exam.basis.names_alone ? plural(exam.frames, "frame") : "";
+       }},
+      {"against_header", "read otherwise than their headers say",
+       "check that these frames look right; the writer of the files ought to mend the headers",
+       [](const ExamSurvey& exam) {
+         return exam.notes.empty()
+                    ? ""
+                    : concat(exam.notes.front(),
+                             exam.notes.size() > 1 ? concat(" and ", exam.notes.size() - 1, " more")
+                                                   : "");
+       }},
       {"dark", "dark throughout",
        "the backbone sees next to nothing in them; give --window 1%,99% or CENTER,WIDTH where one "
        "bright spot darkens the rest, or values fill few of their bits (12-bit data in "

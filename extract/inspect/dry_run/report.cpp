@@ -104,6 +104,10 @@ std::string sizes_text(const ExamSurvey& exam) {
   return concat(width, "×", height, exam.sizes.size() > 1 ? " and others" : "");
 }
 
+std::string order_text(const ExamSurvey& exam) {
+  return exam.frames > 1 && !exam.basis.order.empty() ? "by " + exam.basis.order : "";
+}
+
 std::vector<std::string> in_words(const std::vector<std::size_t>& counts) {
   std::vector<std::string> words;
   for (const std::size_t count : counts) words.push_back(concat(count));
@@ -111,7 +115,7 @@ std::vector<std::string> in_words(const std::vector<std::size_t>& counts) {
 }
 
 std::string exams_table(const Report& report) {
-  TextRows rows{{"exam", "frames", "size", "times", "kind", "patient"}};
+  TextRows rows{{"exam", "frames", "size", "times", "order", "kind", "patient"}};
   const bool has_phases = std::ranges::any_of(
       report.survey.exams, [](const ExamSurvey& exam) { return !exam.phases.empty(); });
   if (has_phases) rows.front().emplace_back("by phase");
@@ -121,10 +125,10 @@ std::string exams_table(const Report& report) {
     const ExamSurvey& exam = report.survey.exams[i];
     const std::string id = without_middle(spec.id, 40), patient = without_middle(spec.patient, 16);
     if (exam.failure.empty())
-      rows.push_back({id, frames_text(exam), sizes_text(exam), times_text(exam.timing), exam.kind,
-                      patient.empty() ? "unknown" : patient});
+      rows.push_back({id, frames_text(exam), sizes_text(exam), times_text(exam.timing),
+                      order_text(exam), exam.kind, patient.empty() ? "unknown" : patient});
     else
-      rows.push_back({id, "–", "", "cannot be extracted", exam.kind, patient});
+      rows.push_back({id, "–", "", "cannot be extracted", "", exam.kind, patient});
     if (has_phases) rows.back().push_back(join(in_words(exam.phases), " + "));
   }
   std::string text = table_text(rows);
@@ -209,6 +213,10 @@ Json exam_json(const frames::ExamSpec& spec, const ExamSurvey& exam) {
                    {"frames_per_time", exam.timing.at_once},
                    {"duplicate", exam.timing.duplicate},
                    {"decreasing", exam.timing.decreasing}};
+  json["order"] = {{"by", exam.basis.order},
+                   {"times_by", exam.basis.times},
+                   {"names_alone", exam.basis.names_alone}};
+  json["notes"] = exam.notes;
   json["sizes"] = sizes;
   json["bright_regions"] = bright;
   json["brightest_level"] = exam.brightest < 0 ? Json(nullptr) : Json(exam.brightest);

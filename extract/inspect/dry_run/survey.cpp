@@ -133,6 +133,7 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
   found.remarks = opened.remarks();
   found.frames = times.size();
   found.timing = describe_times(times);
+  found.basis = opened.basis();
   const auto selected = opened.select(settings_.selection);
   found.selected = selected.size();
   if (const auto& phases = settings_.selection.phases; !phases.empty())
@@ -163,6 +164,7 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
     found.partly_finite += slot.is_partly_finite();
     return !stop_requested();
   });
+  found.notes = opened.notes();
   if (sampled == 0) throw DataError(found.fault);
   // The job decodes a clip from the first frame to the last, whichever are selected.
   const bool is_clip = opened.kind().starts_with("video");

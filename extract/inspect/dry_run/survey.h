@@ -41,11 +41,13 @@ struct ExamSurvey {
   std::size_t inputs = 0;             // of the backbone, tiles counted, from the sampled frames
   std::uint64_t thumbnail_bytes = 0;  // of all selected frames, from the sampled ones
   Timing timing;                      // of all slots
-  std::vector<std::size_t> phases;    // frames in each phase of --phases, of all slots
-  std::vector<Size> sizes;            // distinct ones of the sampled frames, before any crop
-  std::vector<Digest> pictures;       // of the sampled frames' pixels; not of plain ones
-  std::vector<frames::Rect> bright;   // still bright regions that mask and crop leave
-  int brightest = -1;                 // level of the sampled frames, as those; -1: none sampled
+  frames::OrderBasis basis = {};      // of their order and times
+  std::vector<std::string> notes = {};  // what the files say against themselves
+  std::vector<std::size_t> phases;      // frames in each phase of --phases, of all slots
+  std::vector<Size> sizes;              // distinct ones of the sampled frames, before any crop
+  std::vector<Digest> pictures;         // of the sampled frames' pixels; not of plain ones
+  std::vector<frames::Rect> bright;     // still bright regions that mask and crop leave
+  int brightest = -1;                   // level of the sampled frames, as those; -1: none sampled
 };
 
 struct Survey {

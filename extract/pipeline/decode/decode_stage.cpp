@@ -198,6 +198,8 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
   require_enough(info, result.lost, settings_.min_frames, tasks_[result.task].held);
   info.source_kind = opened.kind();
   result.remarks = opened.remarks();
+  result.basis = opened.basis();
+  result.notes = opened.notes();
   std::set<std::filesystem::path> were_read;
   for (std::size_t i = 0; i < item_of_slot.size(); ++i)
     if (info.present[i]) were_read.insert(exam.items[item_of_slot[i]].path);

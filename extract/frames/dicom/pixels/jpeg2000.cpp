@@ -25,6 +25,19 @@ void require_like(const PixelLayout& layout, const opj_image_t& image) {
                          "×", layout.rows, " of ", layout.samples));
 }
 
+bool needs_more_bits(const opj_image_t& image, int bits) {
+  const std::int64_t end = std::int64_t{1} << bits;
+  for (OPJ_UINT32 i = 0; i < image.numcomps; ++i) {
+    const opj_image_comp_t& component = image.comps[i];
+    const std::size_t pixels = std::size_t{component.w} * component.h;
+    if (component.data != nullptr &&
+        std::any_of(component.data, component.data + pixels,
+                    [&](OPJ_INT32 value) { return value >= end || value < -end / 2; }))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 RawFrame decode_jpeg2000(const PixelLayout& layout, std::string_view code) {
@@ -37,7 +50,7 @@ RawFrame decode_jpeg2000(const PixelLayout& layout, std::string_view code) {
   raw.layout.bits_allocated = std::max(raw.layout.bits_allocated, layout.bits_allocated);
   // The code knows how many bits its values have, the header whether they are signed.
   const int bits = static_cast<int>(image.comps[0].prec);
-  if (bits != layout.bits_stored)
+  if (bits > layout.bits_stored && needs_more_bits(image, layout.bits_stored))
     raw.note = concat("its header states ", layout.bits_stored, " bits, its JPEG 2000 code ", bits);
   else if ((image.comps[0].sgnd != 0) != layout.is_signed)
     raw.note = concat("its header states ", layout.is_signed ? "signed" : "unsigned",

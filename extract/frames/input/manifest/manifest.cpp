@@ -65,7 +65,7 @@ class ManifestReader {
   void check_constant(const ManifestDraft& draft, std::size_t row, std::size_t column) const;
   void check_unique(const std::string& exam, std::size_t row, const std::string& name);
   ExamItem make_item(std::size_t row) const;
-  std::vector<ExamItem> make_items(std::size_t row);
+  ExamSpec make_items(std::size_t row);
   void parse_range(std::size_t row, ExamItem& item) const;
   std::optional<CropRule> crop_of(std::size_t row) const;
   std::optional<Timestamp> time_of(std::size_t row) const;
@@ -94,7 +94,7 @@ class ManifestReader {
   std::vector<ManifestDraft> drafts_;
   std::unordered_map<std::string, std::size_t> draft_of_;
   std::map<std::array<std::string, 4>, std::size_t> seen_;  // (exam, path, frame, crop) -> row
-  std::map<std::string, FilePlace> places_;                 // of files whose rows name no exam
+  NamedExams named_;                                        // of files whose rows name no exam
 };
 
 void ManifestReader::choose_columns() {
@@ -120,15 +120,15 @@ void ManifestReader::name_the_unnamed() {
     if (!item.name.empty() && !std::filesystem::is_directory(status_of(item.path)))
       files.push_back(std::move(item));
   }
-  places_ = name_exams(files, options_.reader.grouping, warnings_);
+  named_ = name_exams(files, options_.reader.grouping, warnings_);
 }
 
 FilePlace ManifestReader::place_of(std::size_t row) const {
   FilePlace place;
   place.exam = value(row, exam_);
   if (!place.exam.empty()) return place;
-  const auto found = places_.find(names_[row]);
-  if (found != places_.end() && (found->second.passed_over || !found->second.exam.empty()))
+  const auto found = named_.places.find(names_[row]);
+  if (found != named_.places.end() && (found->second.passed_over || !found->second.exam.empty()))
     return found->second;
   if (std::filesystem::is_directory(status_of(folder_ / names_[row]))) {
     place.exam = names_[row];
@@ -147,16 +147,28 @@ FilePlace ManifestReader::place_of(std::size_t row) const {
       "column 'exam' is empty; every row names its exam, except those of DICOM files and folders");
 }
 
-// As a folder of the same files gives them.
+// As a folder of the same files gives them. A row of some frames of its file keeps to these.
 void ManifestReader::order_by_headers(ManifestDraft& draft) const {
-  auto& items = draft.spec.items;
-  const auto place = [&](const ExamItem& item) -> const FilePlace& {
-    return places_.at(item.name);
-  };
-  std::stable_sort(items.begin(), items.end(), [&](const ExamItem& a, const ExamItem& b) {
-    return place(a).rank < place(b).rank;
-  });
-  for (ExamItem& item : items) item.time_s = place(item).time_s;
+  const ExamSpec& exam = named_.exams.at(draft.spec.id);
+  std::multimap<std::string, ExamItem> rows;
+  for (ExamItem& item : draft.spec.items) rows.emplace(item.name, std::move(item));
+  draft.spec.items.clear();
+  for (const ExamItem& part : exam.items) {
+    const auto [first, last] = rows.equal_range(part.name);
+    for (auto row = first; row != last; ++row) {
+      ExamItem& item = row->second;
+      if (item.path.empty()) continue;  // it has come
+      draft.spec.items.push_back(item);
+      draft.spec.items.back().time_s = part.time_s;
+      if (item.first == 0 && item.last < 0) {
+        draft.spec.items.back().first = part.first;
+        draft.spec.items.back().last = part.last;
+      } else {
+        item.path.clear();
+      }
+    }
+  }
+  draft.spec.basis = exam.basis;
   draft.spec.times_from_headers = false;
 }
 
@@ -185,7 +197,9 @@ void ManifestReader::add_row(std::size_t row) {
     if (patient_) check_constant(draft, row, *patient_);
   }
   const bool alone = draft.rows.empty();
-  for (ExamItem& item : make_items(row)) {
+  ExamSpec files = make_items(row);
+  draft.spec.basis = alone ? files.basis : OrderBasis{.order = "the manifest"};
+  for (ExamItem& item : files.items) {
     check_unique(exam, row, item.name);
     const bool first = draft.rows.empty() || draft.rows.back() != row;
     draft.spec.items.push_back(std::move(item));
@@ -195,18 +209,22 @@ void ManifestReader::add_row(std::size_t row) {
   draft.one_row = alone;
 }
 
-std::vector<ExamItem> ManifestReader::make_items(std::size_t row) {
+ExamSpec ManifestReader::make_items(std::size_t row) {
   const ExamItem item = make_item(row);
-  std::optional<std::vector<ExamItem>> files;
+  std::optional<ExamSpec> files;
   try {
     files = files_of_row(item, options_, warnings_);
   } catch (const DataError& error) {
     refuse(row, error.what());
   }
-  if (!files) return {item};
+  if (!files) {
+    ExamSpec one;
+    one.items.push_back(item);
+    return one;
+  }
   if (!value(row, frame_).empty())
     refuse(row, concat("'", item.name, "' stands for several files; leave its 'frame' empty"));
-  for (ExamItem& each : *files) {
+  for (ExamItem& each : files->items) {
     each.crop = item.crop;
     each.stream = item.stream;
     each.frame_columns = item.frame_columns;

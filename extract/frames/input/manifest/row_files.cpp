@@ -24,9 +24,8 @@ std::optional<ExamList> list_if_any(const fs::path& folder, const ExamListOption
   }
 }
 
-std::optional<std::vector<ExamItem>> files_of_folder(const ExamItem& row,
-                                                     const ExamListOptions& options,
-                                                     std::vector<std::string>& warnings) {
+std::optional<ExamSpec> files_of_folder(const ExamItem& row, const ExamListOptions& options,
+                                        std::vector<std::string>& warnings) {
   ExamListOptions plain;
   plain.reader = options.reader;
   auto list = list_if_any(row.path.has_filename() ? row.path : row.path.parent_path(), plain);
@@ -40,7 +39,7 @@ std::optional<std::vector<ExamItem>> files_of_folder(const ExamItem& row,
     warnings.push_back(concat("'", row.name, "': ", warning));
   for (ExamItem& item : exams[0].items)
     item.name = (fs::path(row.name) / item.name).generic_string();
-  return std::move(exams[0].items);
+  return std::move(exams[0]);
 }
 
 std::vector<std::string> matches(const fs::path& pattern) {
@@ -82,16 +81,17 @@ std::vector<ExamItem> files_of_pattern(const ExamItem& row) {
 
 }  // namespace
 
-std::optional<std::vector<ExamItem>> files_of_row(const ExamItem& row,
-                                                  const ExamListOptions& options,
-                                                  std::vector<std::string>& warnings) {
+std::optional<ExamSpec> files_of_row(const ExamItem& row, const ExamListOptions& options,
+                                     std::vector<std::string>& warnings) {
   if (row.path.empty()) return std::nullopt;
   const fs::file_status status = status_of(row.path);
   if (fs::is_directory(status)) return files_of_folder(row, options, warnings);
   if (fs::exists(status) || !is_pattern(row.name)) return std::nullopt;
   // A pattern of no file stays in the row: it is a missing one.
-  std::vector<ExamItem> files = files_of_pattern(row);
-  return files.empty() ? std::nullopt : std::optional(std::move(files));
+  ExamSpec files;
+  files.items = files_of_pattern(row);
+  if (files.items.size() > 1) files.basis = by_names();
+  return files.items.empty() ? std::nullopt : std::optional(std::move(files));
 }
 
 bool names_files(const fs::path& folder, const std::string& name) {

@@ -15,9 +15,8 @@ namespace coldframe::frames {
 // for the one exam that it holds, its images in natural order or its DICOM series, and a pattern
 // with *, ? or [ (where no file has that name) for the files that it matches, in natural order.
 // DataError: a folder with several exams. What a folder holds and is passed over comes as warnings.
-std::optional<std::vector<ExamItem>> files_of_row(const ExamItem& row,
-                                                  const ExamListOptions& options,
-                                                  std::vector<std::string>& warnings);
+std::optional<ExamSpec> files_of_row(const ExamItem& row, const ExamListOptions& options,
+                                     std::vector<std::string>& warnings);
 
 // True for the name of a file or folder that is there, and for a pattern that matches one.
 bool names_files(const std::filesystem::path& folder, const std::string& name);
