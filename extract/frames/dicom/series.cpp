@@ -83,15 +83,17 @@ void settle_times_of_day(std::vector<SeriesKeys>& keys, double SeriesKeys::*seco
 }
 
 std::vector<FrameFacts> facts_of(const std::vector<SeriesKeys>& keys, bool one_series) {
-  const bool acquired = std::ranges::all_of(keys, &SeriesKeys::acquired) || !one_series;
+  const bool acquired = std::ranges::all_of(keys, &SeriesKeys::acquired);
   std::vector<FrameFacts> facts;
   for (const SeriesKeys& each : keys) {
-    facts.push_back({.temporal_position = each.temporal_position,
-                     .time = acquired ? each.time : kNotStated,
-                     .trigger = each.trigger,
-                     .made = acquired ? each.made : each.time,
-                     .position = each.position,
-                     .number = each.instance});
+    FrameFacts known{.position = each.position, .number = each.instance};
+    if (one_series) {  // series of a study share no zero but the clock's
+      known.temporal_position = each.temporal_position;
+      known.trigger = each.trigger;
+      known.made = acquired ? each.made : each.time;
+    }
+    if (acquired || !one_series) known.time = each.time;
+    facts.push_back(known);
   }
   return facts;
 }
@@ -214,7 +216,7 @@ SeriesList::Verdict SeriesList::take(const ExamItem& item, const SourceFile& fil
   if (part) uid = part->whole, kind = Kind::kParts;
   if (uid.empty()) return Verdict::kNoName;
   const auto [entry, is_new] = index_.try_emplace({kind, uid}, series_.size());
-  if (is_new) series_.push_back({uid, kind, {}, {}, {}, {}});
+  if (is_new) series_.push_back({uid, kind, is_parametric_map(data), {}, {}, {}, {}});
   Series& series = series_[entry->second];
   if (kind == Kind::kImages) return add_image(series, item, std::move(keys), reason);
   const Verdict verdict = add_clip(series, item, std::move(keys), reason);
@@ -276,7 +278,14 @@ SeriesList::Exams SeriesList::take_exams() {
   std::map<std::string, int> uses;
   for (const Series& series : series_) ++uses[name(series, kDigits)];
   Exams result;
+  const bool any_images = !std::ranges::all_of(series_, &Series::is_map);
   for (Series& series : series_) {
+    if (series.is_map && any_images) {
+      result.warnings.push_back(concat(
+          "passed over '", series.items[0].name,
+          "': it is a parametric map beside images; name its exam in a manifest to read it"));
+      continue;
+    }
     if (series.kind == Kind::kClip && series.items.size() > 1) {
       std::move(series.items.begin(), series.items.end(), std::back_inserter(result.unnamed));
       continue;

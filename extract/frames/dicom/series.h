@@ -65,6 +65,7 @@ class SeriesList {
   struct Series {
     std::string uid;  // of the exam
     Kind kind = Kind::kImages;
+    bool is_map = false;  // of parameters, which beside images is no exam
     std::vector<ExamItem> items;
     std::vector<SeriesKeys> keys;
     std::vector<Part> parts;  // of kParts, as items

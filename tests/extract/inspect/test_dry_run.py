@@ -51,6 +51,18 @@ def test_lists_what_would_be_extracted_and_writes_nothing(exams):
     assert "3 exams, 12 frames, 3 patients\nPatients: stored as hashes (" in text and "Look at" not in text
 
 
+def test_what_the_order_rests_on_is_told(exams, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("folder")
+    for path in exams.glob("1-*.png"):
+        (folder / path.name).write_bytes(path.read_bytes())
+    report = json.loads(dry_run(folder, "--json").stdout)
+    assert report["exams"][0]["order"] == {"by": "file names", "times_by": "", "names_alone": True}
+    assert "order_by_names" in [finding["kind"] for finding in report["findings"]]
+    assert "by file names" in dry_run(folder).stdout
+    report = json.loads(dry_run(exams / "m.csv", "--json").stdout)
+    assert report["exams"][0]["order"] == {"by": "the manifest", "times_by": "the input", "names_alone": False}
+
+
 def test_an_unreadable_exam_is_a_finding_and_the_exit_code(exams):
     for frame in range(4):
         (exams / f"1-{frame}.png").write_bytes(b"")

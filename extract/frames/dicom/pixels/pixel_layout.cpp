@@ -18,7 +18,6 @@ struct Named {
 // Storage classes of other things than images (PS3.4 B.5), without "1.2.840.10008.5.1.4.1.1."
 // before them; a dot at the end stands for all below.
 constexpr std::string_view kStorage = "1.2.840.10008.5.1.4.1.1.";
-constexpr std::string_view kParametricMap = "30";
 constexpr std::array kOtherClasses{
     Named{"66.4", "a segmentation"},
     Named{"66.5", "a surface segmentation"},
@@ -35,9 +34,6 @@ constexpr std::array kOtherClasses{
     Named{"104.", "an encapsulated model"},
     Named{"11.", "a presentation state"},
     Named{"9.", "a waveform"},
-    Named{kParametricMap,
-          "a parametric map, an image of values that others are computed to; name its exam in a "
-          "manifest to read it"},
 };
 constexpr std::array kOtherModalities{
     Named{"SEG", "a segmentation"},           Named{"RTDOSE", "a dose grid"},
@@ -154,6 +150,10 @@ std::string describe_other_object(const DataSet& data) {
                 ")");
 }
 
+bool is_parametric_map(const DataSet& data) {
+  return is_class(text_of(data.root(), DCM_SOPClassUID), "30");
+}
+
 std::int64_t stated_frames(DcmItem& root) {
   return whole_number(root, DCM_NumberOfFrames, "number of frames", 0, 0, 1e7);
 }
@@ -162,8 +162,7 @@ PixelLayout read_layout(const DataSet& data) {
   constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
   DcmItem& root = data.root();
   const std::string other = describe_other_object(data);
-  if (!other.empty() && !is_class(text_of(root, DCM_SOPClassUID), kParametricMap))
-    throw DataError(concat("it holds no image: it is ", other));
+  if (!other.empty()) throw DataError(concat("it holds no image: it is ", other));
   PixelLayout layout;
   layout.kind = data.pixels().kind;
   layout.rows = static_cast<int>(whole_number(root, DCM_Rows, "rows", kAbsent, 1, 65535));

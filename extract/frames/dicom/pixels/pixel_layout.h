@@ -45,4 +45,7 @@ std::int64_t stated_frames(DcmItem& root);
 // …; "" for an image. Masks and dose grids have pixels, which show what they were drawn on.
 std::string describe_other_object(const DataSet& data);
 
+// An image of values that were computed from other images.
+bool is_parametric_map(const DataSet& data);
+
 }  // namespace coldframe::frames::dicom

@@ -119,6 +119,13 @@ def test_names_alone_are_told(tmp_path):
     assert levels == [20, 30] and times == [None] * 2 and exam["order"] == "file names"
 
 
+def test_series_of_a_study_are_not_mixed_by_times_of_their_own(tmp_path):
+    for name, (series, phase) in enumerate([(1, 0), (1, 1), (2, 0), (2, 1)]):
+        write(tmp_path / "in" / f"{name}", [20 + 10 * name], SeriesInstanceUID=f"1.2.3.{series}", TriggerTime=40 * phase,
+              TemporalPositionIdentifier=1 + phase, InstanceNumber=name)
+    assert look(tmp_path / "in", tmp_path, "--by-study")[1] == [20, 30, 40, 50]
+
+
 def group(**facts):
     """A frame's functional groups."""
     item, content = pydicom.Dataset(), pydicom.Dataset()
