@@ -70,12 +70,18 @@ void reserve(std::uint64_t bytes, Account* account) {
   refuse(bytes, limit, live - bytes);
 }
 
+// To who follows this thread's memory (memory_trace.h).
+void tell(void* data, std::int64_t bytes) {
+  c10::reportMemoryUsageToProfiler(data, bytes, live_bytes, 0, c10::DeviceType::CPU);
+}
+
 void release(void* data) {
   if (data == nullptr) return;
   char* block = static_cast<char*>(data) - kBlockHeader;
   Header header;
   std::memcpy(&header, block, sizeof header);
   give_back(header);
+  tell(data, -static_cast<std::int64_t>(header.bytes));
   c10::free_cpu(block);
 }
 
@@ -91,6 +97,7 @@ void* take(std::size_t bytes) {
                      " of memory left");
   }
   std::memcpy(block, &header, sizeof header);
+  tell(block + kBlockHeader, static_cast<std::int64_t>(bytes));
   return block + kBlockHeader;
 }
 

@@ -13,7 +13,6 @@
 //   latent_query(AttentionPoolImpl, tokens)    [B, h, 1, d]
 //   patches(images, PatchEmbedImpl)            [B, 3, H, W] -> [B, patches, width]
 //   dropped(x)                 training's dropout
-//   hidden(x, width)           optional: told of x [..., width], which fc1 gave, before activation
 // and those that vit.h adds. torch_operations.h is LibTorch's; others are the engines of cpu/ and
 // gpu/, and train_temporal/tune/costs. One that fuses has a larger operation of its own in their
 // place: activated, gated, block_part, attention_pool.
@@ -166,8 +165,6 @@ struct MlpImpl : torch::nn::Module {
   template <class Ops>
   ValueOf<Ops> forward(Ops& ops, const ValueOf<Ops>& x) const {
     ValueOf<Ops> hidden = fc1->forward(ops, x);
-    if constexpr (requires { ops.hidden(hidden, fc1->weight.size(0)); })
-      ops.hidden(hidden, fc1->weight.size(0));
     hidden = gated ? gate_halves(ops, hidden, hidden_width, activation)
                    : activate(ops, hidden, activation);
     return fc2->forward(ops, behind(ops, norm, hidden));

@@ -41,6 +41,7 @@
 #include "train_temporal/run/results/results.h"
 #include "train_temporal/run/search/search.h"
 #include "train_temporal/run/starts.h"
+#include "train_temporal/tune/measured_costs.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -126,6 +127,8 @@ TrainingRun::TrainingRun(const TrainOptions& options, const RunFolder* folder)
   check_earlier_run(experiment(), cohort_);
   choose_device(begun);
   load_features();
+  options_.fit.tune.vit.costs = vit_costs(experiment(), begun);
+  options_.fit.tune.vit.learnt = std::make_shared<tune::LearntBudget>(0);
   check_tuning(experiment());
 }
 
@@ -307,6 +310,7 @@ Json TrainingRun::config() const {
   if (!device_seconds_.is_null()) json[kDeviceSeconds] = device_seconds_;
   json["memory_budget"] = options_.memory_budget;
   json[kThreadsPerFit] = options_.fit.tune.threads;
+  if (tuned_) json[kVitCosts] = tune::to_json(*options_.fit.tune.vit.costs);
   json["data_digest"] = data_digest(cohort_, splits_);
   json["cache_digest"] = cohort_.cache.recipe().cache_digest();
   json["feature_digest"] = cohort_.cache.recipe().feature_digest();
@@ -319,6 +323,7 @@ int TrainingRun::run(RunFolder& folder) {
                   " exams: ", split_text_));
   // Of parts, as the first one began.
   options_.fit.tune.threads = threads_of_tuning(experiment(), folder.begun());
+  options_.fit.tune.vit.costs = vit_costs(experiment(), folder.begun());
   search(folder);
   const auto fits = run_fits(experiment(), folder);
   if (folder.part().shared()) {
@@ -389,7 +394,7 @@ RunReport TrainingRun::report(const std::vector<ModelPredictions>& models,
   for (const FinishedFit& fit : fits)
     if (fit.name.model == options_.model) result.curves.push_back(curve_of(fit));
   Json settings = config();
-  for (const char* key : {"cache", "labels", "recipe"}) settings.erase(key);
+  for (const char* key : {"cache", "labels", "recipe", kVitCosts}) settings.erase(key);
   result.configuration = flat_config(std::move(settings));
   result.recipe = flat_config(cohort_.cache.recipe().features);
   const std::chrono::duration<double> seconds = Clock::now() - started_;

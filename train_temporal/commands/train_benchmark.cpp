@@ -89,8 +89,9 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
   result.at_once = trainer.micro_batches().training;
   const FitMemory memory = predict_memory(task, trainer.micro_batches());
   result.predicted_bytes =
-      result.features_bytes +
-      (task.tuned != nullptr ? memory.fixed + predict_vit_step(task) : memory.total());
+      result.features_bytes + (task.tuned != nullptr
+                                   ? vit_tensors(experiment) + memory.fixed + predict_vit_step(task)
+                                   : memory.total());
   time_epochs(trainer, result);
   // Predicts the test part, too: that may take more than the validation part.
   if (trainer.finish().history.empty()) throw DataError(kDivergedAtOnce);

@@ -5,9 +5,13 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
+#include "common/torch/device.h"
 #include "common/torch/error_text.h"
 #include "train_temporal/explain/patch_maps.h"
+#include "train_temporal/run/run_folder.h"
 #include "train_temporal/training/tuned/tune_memory.h"
+#include "train_temporal/tune/measured_costs.h"
+#include "train_temporal/tune/trained_parameters.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -59,6 +63,21 @@ std::unique_ptr<tune::TunedSource> open_vit(TrainOptions& options, const Cohort&
                   "the last ", plural(static_cast<std::size_t>(vit.blocks), "block"), " of ",
                   source->architecture().depth, ", the model first on cached features"));
   return source;
+}
+
+std::shared_ptr<const tune::ChainCosts> vit_costs(const Experiment& experiment, const Json& begun) {
+  if (experiment.tuned == nullptr) return nullptr;
+  if (const auto known = begun.find(kVitCosts); known != begun.end())
+    return std::make_shared<tune::ChainCosts>(tune::costs_from_json(*known));
+  const FitOptions& fit = experiment.options.fit;
+  set_torch_threads(fit.tune.threads);
+  try {
+    return std::make_shared<tune::ChainCosts>(tune::measure_costs(
+        tune::trained_shape(*experiment.tuned, vit_options(fit)), experiment.device()));
+  } catch (const c10::OutOfMemoryError& error) {
+    throw SystemError(concat("a block of the ViT does not fit into memory: ", first_line(error),
+                             "; raise --memory-budget, or leave out --tune"));
+  }
 }
 
 void check_example_maps(const TrainOptions& options, const Cohort& cohort,

@@ -15,6 +15,10 @@ namespace coldframe::temporal {
 // cut.
 std::unique_ptr<tune::TunedSource> open_vit(TrainOptions& options, const Cohort& cohort);
 
+// What steps of the ViT take: as the run began with, by its configuration, or measured now (`begun`
+// has none). Null without --tune. DataError: the configuration is damaged.
+std::shared_ptr<const tune::ChainCosts> vit_costs(const Experiment& experiment, const Json& begun);
+
 // SystemError, before anything is fitted, when the budget leaves nothing to the ViT's step.
 void check_tuning(const Experiment& experiment);
 

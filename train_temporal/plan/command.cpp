@@ -1,7 +1,5 @@
 #include "train_temporal/plan/command.h"
 
-#include <ATen/Parallel.h>
-
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -66,7 +64,8 @@ po::options_description described(Options& options) {
   add("optimizer", po::value(&options.optimizer)->default_value(options.optimizer),
       "adamw, momentum or sgd: 2, 1 or 0 tensors for each parameter");
   add("device", po::value(&options.device)->default_value(options.device),
-      "cuda or cpu, that the plan is for, and that --measure computes on where there is one");
+      "cuda or cpu, that the plan is for; it measures on a GPU where there is one, else on the "
+      "CPU");
   add("tune-blocks", po::value(&options.tune_blocks)->default_value(options.tune_blocks),
       "what --memory and --measure are about: the last K blocks, or all");
   add("lora", po::value(&options.lora)->default_value(options.lora),
@@ -80,12 +79,9 @@ po::options_description described(Options& options) {
   add("coupled", po::bool_switch(&query.coupled),
       "the loss is Cox's, or train has --mixup: exams of a step cannot go in turn");
   add("dropout", po::bool_switch(&query.dropout), "the trained blocks have dropout");
-  add("8bit", po::bool_switch(&query.eight_bits),
-      "the output of fc1 may be kept in 8 bits (train's --tune-8bit)");
   add("memory", po::value(&options.memory), "say whether it fits: 24GiB; exit code 1 if not");
   add("measure", po::bool_switch(&options.measure),
-      "run steps on this machine's GPU, or its CPU with --device cpu or where no GPU can be used, "
-      "and put what they took beside the plan");
+      "run whole steps, too, and put what they took beside the plan");
   add("measure-exams", po::value(&options.measured_exams)->default_value(options.measured_exams),
       "in each of these steps");
   add("measure-frames", po::value(&options.measured_frames)->default_value(options.measured_frames),
@@ -93,7 +89,7 @@ po::options_description described(Options& options) {
   add("measure-rounds", po::value(&options.measure_rounds)->default_value(options.measure_rounds),
       "of which --measure takes the median");
   add("epoch-exams", po::value(&options.epoch_exams)->default_value(options.epoch_exams),
-      "exams of an epoch, whose time --measure tells");
+      "exams of an epoch, whose time is told");
   add("threads", po::value(&options.threads)->default_value(options.threads),
       "of the CPU; 0: one for each core");
   add("all", po::bool_switch(&options.all),
@@ -201,7 +197,6 @@ void check(Options& options) {
   if (options.lora > 0) query.lora_rank = options.lora;
   check_countable(query);
   if (options.threads > 0) set_torch_threads(static_cast<int>(options.threads));
-  query.threads = at::get_num_threads();
 }
 
 // Before LibTorch does anything else, as resolve_device() wants it. Memory and libraries are those
@@ -221,7 +216,7 @@ Answer answer_of(const Query& query, const Trained& trained, std::uint64_t memor
   answer.plain = plan_row(query, trained, {tune::Strategy::kCheap, query.all_frames(), 1, 0});
   std::vector<Row> rows = rows_within(query, trained, memory);
   if (!rows.empty()) answer.fastest = std::move(rows.front());
-  if (answer.plain.bytes.total() > memory) answer.changes = changes(query, trained, memory);
+  if (!answer.takes_plain()) answer.changes = changes(query, trained, memory);
   return answer;
 }
 
@@ -229,7 +224,8 @@ const CommandHelp kHelp = {
     "coldframe plan MODEL [options]",
     "Says what every way of training a ViT with a temporal model would take: on cached features, "
     "the last\nblocks, LoRA, or end to end, with everything kept, kept cheaply, exam by exam, or "
-    "in part computed again.",
+    "in part computed again.\nA block of each kind runs on this machine, for a few frames; larger "
+    "steps follow from it.",
     "coldframe plan vit_small_patch16_224 --exams 16 --frames 20 --memory 24GiB --html plan.html"};
 
 }  // namespace
@@ -237,8 +233,7 @@ const CommandHelp kHelp = {
 int run_plan(const std::vector<std::string>& arguments) {
   Options options;
   if (!parse_command_line(kHelp, described(options), arguments, "model")) return 0;
-  std::optional<torch::Device> device;
-  if (options.measure) device = measuring_device(options);
+  options.query.machine = std::make_shared<Machine>(measuring_device(options));
   check(options);
   check_outputs({{"--html", options.html}}, {{"MODEL", options.model}},
                 overwrite_said(options.overwrite));
@@ -248,9 +243,9 @@ int run_plan(const std::vector<std::string>& arguments) {
   plan.epoch_exams = options.epoch_exams;
   if (!options.memory.empty())
     plan.answer = answer_of(options.query, trained, parse_bytes(options.memory));
-  if (device)
-    plan.measured = measure(options.query, trained, *device, options.measured_exams,
-                            options.measured_frames, options.measure_rounds);
+  if (options.measure)
+    plan.measured = measure(options.query, trained, options.measured_exams, options.measured_frames,
+                            options.measure_rounds);
   plan.rows = plan_rows(options.query);
   if (options.json)
     std::cout << to_json(plan).dump(2) << "\n";

@@ -12,15 +12,8 @@ class ShapesOnly : public vit::WeightSource {
   explicit ShapesOnly(const tune::ChainShape& shape) : shape_(shape) {}
   torch::Tensor take(const std::string& name, torch::IntArrayRef sizes) override {
     torch::Tensor tensor = torch::empty(sizes, torch::kMeta);
-    const auto elements = static_cast<std::uint64_t>(tensor.numel());
-    const tune::Place place = tune::place_of(name);
-    const bool behind_cut = place.where == tune::Place::kBlock
-                                ? place.block >= shape_.first_block()
-                                : place.where == tune::Place::kHead || shape_.cut == 0;
-    const auto trained = static_cast<std::uint64_t>(tune::trained_values(shape_, name, sizes));
-    found_.trained += trained;
-    if (behind_cut) found_.all += elements;
-    if (shape_.lora_rank > 0) found_.all += trained;
+    found_.all += static_cast<std::uint64_t>(tensor.numel());
+    found_.trained += static_cast<std::uint64_t>(tune::trained_values(shape_, name, sizes));
     return tensor;
   }
   ParameterCount found() const { return found_; }

@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
-#include "train_temporal/tune/costs/costs.h"
+#include "train_temporal/tune/chain_shape.h"
 
 namespace coldframe::plan {
 
 struct ParameterCount {
-  std::uint64_t all = 0, trained = 0;  // from the cut on; LoRA's own are in both
+  std::uint64_t all = 0, trained = 0;  // LoRA's own are in `trained` alone
 };
 ParameterCount count_parameters(const tune::ChainShape& shape);
 

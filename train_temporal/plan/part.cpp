@@ -70,7 +70,8 @@ Part::Part(const Query& query, const Trained& trained)
       parameters_(static_cast<std::uint64_t>(temporal_.parameters())) {
   if (is_cached()) return;
   vit_ = count_parameters(shape_);
-  task_ = tune::step_task(shape_, query.all_frames());
+  costs_ = query.machine->costs(query, trained);
+  task_ = tune::step_task(*costs_, tune::chunk_uses(costs_), query.all_frames());
 }
 
 tune::StepTask Part::task(std::int64_t exams) const {
@@ -83,7 +84,8 @@ tune::StepTask Part::task(std::int64_t exams) const {
 Bytes Part::bytes(const Way& way, std::uint64_t peak, std::int64_t exams,
                   std::int64_t at_once) const {
   const std::uint64_t fixed = count(at_once * query_.frames) * task_.fixed;
-  Bytes bytes = parameter_bytes(query_, vit_.all + parameters_, vit_.trained + parameters_);
+  Bytes bytes =
+      parameter_bytes(query_, vit_.all + vit_.trained + parameters_, vit_.trained + parameters_);
   bytes.inputs = count(exams * query_.frames) * frame_bytes() + fixed;
   bytes.temporal = temporal_bytes(at_once);
   bytes.activations = peak - fixed;
@@ -109,8 +111,9 @@ Row Part::row(const Way& way, const tune::Use& use, std::int64_t at_once) const 
                                              at_once < query_.exams ? at_once : 0);
   row.trained_parameters = vit_.trained + parameters_;
   row.bytes = bytes(way, use.peak, query_.exams, at_once);
-  row.work = use.seconds * double(query_.exams) / double(at_once) +
-             6.0 * double(parameters_) * double(query_.all_frames());
+  row.seconds =
+      use.seconds * double(query_.exams) / double(at_once) +
+      6.0 * double(parameters_) * double(query_.all_frames()) / query_.machine->speed(query_);
   return row;
 }
 

@@ -1,8 +1,9 @@
-// Bytes and operations of a step that trains one part of a ViT. What does not depend on the number
+// Bytes and seconds of a step that trains one part of a ViT. What does not depend on the number
 // of exams is found once.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "train_temporal/models/step_values.h"
 #include "train_temporal/plan/parameters.h"
@@ -50,6 +51,7 @@ class Part {
   std::uint64_t parameters_;  // of the temporal model
   // Empty where features are cached.
   ParameterCount vit_;
+  std::shared_ptr<const tune::ChainCosts> costs_;
   tune::StepTask task_;
 };
 

@@ -1,7 +1,6 @@
 #include "train_temporal/plan/plan.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,8 +15,6 @@ namespace {
 using tune::ChainShape;
 using tune::Strategy;
 using tune::Way;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The way of a row, of so many exams in place of the query's.
 Way way_of(const Row& row, const Query& query, std::int64_t exams) {
@@ -58,7 +55,28 @@ MostExams most_exams(const Query& query, const Part& part, const Row& row) {
   return most;
 }
 
+// Of a frame in a block's matrix products, forward.
+double block_operations(const vit::Architecture& vit, std::int64_t tokens) {
+  const auto width = double(vit.width), hidden = double(vit.mlp_hidden);
+  return 2 * double(tokens) * width * (4 * width + (vit.gated_mlp ? 3 : 2) * hidden);
+}
+
 }  // namespace
+
+std::shared_ptr<const tune::ChainCosts> Machine::costs(const Query& query, const Trained& trained) {
+  auto& found = costs_[{query.half, trained.blocks, trained.lora_rank}];
+  if (!found)
+    found = std::make_shared<tune::ChainCosts>(
+        tune::measure_costs(shape_of(query, trained), device_, steps_[query.half]));
+  return found;
+}
+
+double Machine::speed(const Query& query) {
+  const Trained all{query.architecture.depth, 0};
+  const tune::ChainCosts& of_all = *costs(query, all);
+  const tune::MeasuredStep& block = of_all.steps.at(of_all.kinds.at(1)).rbegin()->second;
+  return block_operations(query.architecture, shape_of(query, all).tokens()) / block.seconds.each;
+}
 
 std::string name_of(const Trained& trained, const Query& query) {
   if (trained.blocks == 0) return "cached";
@@ -106,10 +124,7 @@ ChainShape shape_of(const Query& query, const Trained& trained) {
   shape.lora_rank = trained.lora_rank;
   shape.cut = shape.first_block();
   shape.dropout = query.dropout;
-  shape.eight_bits = query.eight_bits;
-  shape.half = query.half;
-  shape.cuda = query.cuda;
-  shape.threads = query.threads;
+  if (query.half) shape.precision = torch::kBFloat16;
   return shape;
 }
 
@@ -190,19 +205,11 @@ std::vector<Change> changes(const Query& query, const Trained& trained, std::uin
     half.half = true;
     add("--amp bf16: matrix products in half the bytes", half, trained);
   }
-  if (!query.eight_bits && trained.blocks > 0) {
-    const double exact = fits ? found.front().row.work : kInfinity;
-    Query rounded = query;
-    rounded.eight_bits = true;
-    if (add("--tune-8bit: gradients are approximate", rounded, trained) &&
-        found.back().row.work >= exact)
-      found.pop_back();
-  }
   for (std::int64_t exams = query.exams / 2; !fits && exams >= 1; exams /= 2) {
     Query fewer = query;
     fewer.exams = exams;
     if (!add(concat("--batch ", exams, ": steps of fewer exams"), fewer, trained)) continue;
-    found.back().row.work *= double(query.exams) / double(exams);  // more steps in an epoch
+    found.back().row.seconds *= double(query.exams) / double(exams);  // more steps in an epoch
     break;
   }
   std::vector<Trained> parts = trained_parts(query);

@@ -5,13 +5,38 @@
 #include <array>
 #include <cstdint>
 #include <iterator>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
-#include "train_temporal/tune/costs/costs.h"
+#include "train_temporal/tune/measured_costs.h"
 
 namespace coldframe::plan {
+
+struct Query;
+struct Trained;
+
+// The device at hand, which measures what steps of a ViT take: each kind of step once, when it is
+// asked for. It counts memory by now (budget_device_memory()).
+class Machine {
+ public:
+  explicit Machine(const torch::Device& device) : device_(device) {}
+
+  const torch::Device& device() const { return device_; }
+  // Of a query whose ViT and images are always the same.
+  std::shared_ptr<const tune::ChainCosts> costs(const Query& query, const Trained& trained);
+  // Floating-point operations in a second of the ViT's blocks.
+  double speed(const Query& query);
+
+ private:
+  torch::Device device_;
+  std::map<bool, tune::MeasuredSteps> steps_;  // in float32, and in half precision
+  std::map<std::tuple<bool, std::int64_t, std::int64_t>, std::shared_ptr<const tune::ChainCosts>>
+      costs_;
+};
 
 // A training step of so many exams of so many frames. Bytes are counted in 64 bits, which
 // check_countable() holds it to.
@@ -21,17 +46,16 @@ struct Query {
   ImageSize image_size;
   vit::FeatureOptions features;
   std::int64_t exams = 16, frames = 20;
-  bool half = false;  // bf16 or fp16 by autocast
-  bool cuda = true;
-  int threads = 1;
-  bool dropout = false;
-  bool eight_bits = false;       // graphs may keep what fc1 gives in 8 bits
+  bool half = false;             // bf16 or fp16 by autocast
+  bool cuda = true;              // what the plan is for
+  bool dropout = false;          // of trained blocks
   bool coupled = false;          // by the loss or mixup: all exams of a step go together
   std::int64_t moments = 2;      // tensors that the optimizer keeps for each parameter
   std::string temporal = "gru";  // the temporal model's name
   std::int64_t hidden = 128, layers = 1, outputs = 1;  // of it
   bool bidirectional = false;
-  std::int64_t lora_rank = 8;  // of the way that trains LoRA
+  std::int64_t lora_rank = 8;          // of the way that trains LoRA
+  std::shared_ptr<Machine> machine{};  // copies share it
 
   std::int64_t all_frames() const { return exams * frames; }
 };
@@ -48,7 +72,8 @@ std::string name_of(const Trained& trained, const Query& query);  // "last 4 blo
 std::string options_of(const Trained& trained, const Query& query);
 
 struct Bytes {
-  std::uint64_t weights = 0;  // of the ViT from the cut on, and of the temporal model
+  // Of the ViT as its file holds them, of what is trained of it, and of the temporal model.
+  std::uint64_t weights = 0;
   std::uint64_t gradients = 0;
   std::uint64_t optimizer = 0;  // moments, decay, and the best parameters so far
   std::uint64_t inputs = 0;     // the batch as the cache holds it, and what frozen steps made of it
@@ -73,7 +98,7 @@ struct Row {
   std::uint64_t share = 0;  // the fastest within this part of what keeping everything takes
   std::uint64_t trained_parameters = 0;
   Bytes bytes;
-  double work = 0;  // operations of a step
+  double seconds = 0;  // of a step
 };
 
 // ConfigError for more than can be counted: what a step takes is beyond any machine's memory.
@@ -108,7 +133,7 @@ struct Change {
 };
 // The changes with which a part fits into so many bytes, under the names of train's options: first
 // another schedule, which computes the same, then what computes something else: half precision,
-// approximate gradients, fewer exams in a step where no schedule fits, and less that is trained.
+// fewer exams in a step where no schedule fits, and less that is trained.
 std::vector<Change> changes(const Query& query, const Trained& trained, std::uint64_t memory);
 
 }  // namespace coldframe::plan

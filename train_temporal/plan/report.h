@@ -18,6 +18,10 @@ struct Answer {
   Row plain;                   // all frames at once, each step once
   std::optional<Row> fastest;  // that fits
   std::vector<Change> changes;
+
+  bool takes_plain() const {
+    return fastest && fastest->exams == plain.exams && fastest->way == plain.way;
+  }
 };
 
 struct Plan {
@@ -25,7 +29,7 @@ struct Plan {
   std::vector<Row> rows;
   std::optional<Answer> answer;
   std::optional<Measured> measured;
-  std::int64_t epoch_exams = 0;  // of an epoch whose time is told, where something was measured
+  std::int64_t epoch_exams = 1000;  // of an epoch whose time is told
 };
 
 // `all`: every way, where the answer and a row for each part that can be trained will do.
@@ -43,15 +47,14 @@ TextRows way_table(const Plan& plan);           // MiB
 TextRows card_table(const Plan& plan);          // exams in a step
 TextRows peak_table(const Measured& measured);
 std::string chunk_note(const Plan& plan);  // what names of schedules mean; "" where none needs it
-// Where a plan for a GPU was measured on the CPU: whose the figures are, and what a GPU takes
-// besides; else "".
+// On which device the figures were measured, and what of a GPU is an estimate.
 std::string device_note(const Plan& plan);
 double mebibytes(std::uint64_t bytes);
 std::string mebibytes_text(std::uint64_t bytes);  // "-" for none
 
 // "0.332" of the step that trains everything and keeps everything.
 std::string relative_time(const Plan& plan, const Row& row);
-// "1.5 h" of an epoch by this row; empty where nothing was measured.
+// "1.5 h" of an epoch by this row.
 std::string epoch_time(const Plan& plan, const Row& row);
 
 }  // namespace coldframe::plan

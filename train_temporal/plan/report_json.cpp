@@ -1,4 +1,5 @@
 #include "common/text/text.h"
+#include "common/torch/device.h"
 #include "train_temporal/plan/report.h"
 
 namespace coldframe::plan {
@@ -28,40 +29,19 @@ Json row_json(const Plan& plan, const Row& row) {
               {"allocator", bytes.allocator},
               {"context", bytes.context},
               {"peak", bytes.total()}}},
-            {"operations", row.work}};
-  if (plan.measured) json["step_seconds"] = json_number(row.work * plan.measured->seconds_per_work);
+            {"step_seconds", json_number(row.seconds)}};
   return json;
 }
 
 Json measured_json(const Measured& measured) {
-  Json steps = Json::array(), peaks = Json::array();
-  const auto cost = [](const tune::StepCost& step) {
-    Json json{{"output", step.output}, {"forward_extra", step.forward_extra}};
-    for (const tune::Keep keep : step.keeps()) {
-      const tune::GraphCost& graph = step.graph(keep);
-      json[word_for(tune::kKeepWords, keep)] = {{"saved", graph.saved},
-                                                {"graph_extra", graph.graph_extra},
-                                                {"backward_extra", graph.backward_extra},
-                                                {"backward", json_number(graph.backward)}};
-    }
-    return json;
-  };
-  for (std::size_t i = 0; i < measured.names.size(); ++i)
-    steps.push_back({{"step", measured.names[i]},
-                     {"predicted", cost(measured.predicted[i])},
-                     {"measured", cost(measured.measured[i])},
-                     {"forward_seconds", json_number(measured.measured[i].forward)}});
+  Json peaks = Json::array();
   for (const Measured::Peak& peak : measured.peaks)
     peaks.push_back({{"schedule", peak.schedule},
                      {"predicted", peak.predicted},
                      {"measured", peak.measured},
                      {"predicted_seconds", json_number(peak.predicted_seconds)},
                      {"seconds", json_number(peak.seconds)}});
-  return {{"device", measured.device},
-          {"exams", measured.exams},
-          {"frames", measured.frames},
-          {"steps", steps},
-          {"peaks", peaks}};
+  return {{"exams", measured.exams}, {"frames", measured.frames}, {"peaks", peaks}};
 }
 
 }  // namespace
@@ -74,9 +54,9 @@ Json to_json(const Plan& plan) {
             {"exams", query.exams},
             {"frames", query.frames},
             {"half_precision", query.half},
-            {"eight_bits", query.eight_bits},
             {"coupled", query.coupled},
-            {"device", query.cuda ? "cuda" : "cpu"}};
+            {"device", query.cuda ? "cuda" : "cpu"},
+            {"measured_on", device_name(query.machine->device())}};
   json["ways"] = Json::array();
   const std::vector<MostExams> most = most_exams(query, plan.rows);
   for (std::size_t i = 0; i < plan.rows.size(); ++i) {

@@ -34,10 +34,10 @@ std::vector<Schedule> schedules(const tune::ChunkCost& cost) {
   return found;
 }
 
-// Live bytes over the step's work, as stairs.
+// Live bytes over the step's time, as stairs.
 std::string over_the_step(const Plan& plan, const Trained& trained, const tune::ChunkCost& cost) {
   Chart chart{"The ViT's memory over a step, all frames at once",
-              "work, relative to the step that keeps everything",
+              "time, relative to the step that keeps everything",
               "MiB",
               {}};
   double whole = 0;
@@ -69,11 +69,10 @@ std::string over_the_step(const Plan& plan, const Trained& trained, const tune::
 }
 
 // Tells what each step holds until its way back by what is kept, and the peak at it by schedule.
-html::Body by_layer(const tune::ChainShape& shape, const tune::ChunkCost& cost) {
-  const std::vector<std::string> names = tune::step_names(shape);
+html::Body by_layer(const std::vector<std::string>& names, const tune::ChunkCost& cost) {
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> header{"step", "output"};
-  for (const tune::Keep keep : cost.chain.front().keeps())
+  for (const tune::Keep keep : tune::kKeeps)
     header.push_back(concat("graph, ", word_for(tune::kKeepWords, keep)));
   const std::vector<Schedule> all = schedules(cost);
   for (const Schedule& schedule : all) header.push_back(schedule.name + ": peak");
@@ -89,16 +88,15 @@ html::Body by_layer(const tune::ChainShape& shape, const tune::ChunkCost& cost) 
   for (std::size_t i = 0; i < names.size(); ++i) {
     const tune::StepCost& step = cost.chain[i];
     rows.push_back({names[i], fixed(mebibytes(step.output), 1)});
-    for (const tune::Keep keep : step.keeps())
+    for (const tune::Keep keep : tune::kKeeps)
       rows.back().push_back(fixed(mebibytes(step.graph(keep).saved), 1));
     for (const auto& peak : peaks) rows.back().push_back(fixed(mebibytes(peak[i]), 1));
   }
   return html::table(header, rows);
 }
 
-std::string layer_bars(const tune::ChainShape& shape, const tune::ChunkCost& cost) {
+std::string layer_bars(const std::vector<std::string>& names, const tune::ChunkCost& cost) {
   std::vector<html::Bar> bars;
-  const std::vector<std::string> names = tune::step_names(shape);
   for (std::size_t i = 0; i < names.size(); ++i)
     bars.push_back({names[i], mebibytes(cost.chain[i].output +
                                         cost.chain[i].graph(tune::Keep::kCheap).saved)});
@@ -125,26 +123,24 @@ html::Body answer(const Plan& plan) {
 
 std::string to_page(const Plan& plan) {
   const Query& query = plan.query;
-  html::Page page("Memory plan of " + query.model, heading(query));
+  html::Page page("Memory plan of " + query.model, concat(heading(query), ". ", device_note(plan)));
   if (plan.answer) page.section("Does it fit?", answer(plan));
   page.section("What can be trained", table(overview_table(plan)) + table(share_table(plan)) +
                                           paragraph(chunk_note(plan)));
   for (const Trained& trained :
        {Trained{query.architecture.depth, 0},
         Trained{std::max<std::int64_t>(query.architecture.depth / 3, 1), 0}}) {
-    const tune::ChainShape shape = shape_of(query, trained);
-    const tune::ChunkCost cost = tune::chunk_cost(shape, query.all_frames());
+    const auto costs = query.machine->costs(query, trained);
+    const tune::ChunkCost cost = costs->chunk(query.all_frames());
     html::Body body = over_the_step(plan, trained, cost);
-    body += layer_bars(shape, cost);
-    body += by_layer(shape, cost);
+    body += layer_bars(costs->names, cost);
+    body += by_layer(costs->names, cost);
     page.section(concat(name_of(trained, query), ", MiB"), std::move(body));
   }
   page.section("Every way, MiB", table(way_table(plan)));
   page.section(concat("The most exams of ", query.frames, " frames in a step on a card"),
                table(card_table(plan)));
-  if (plan.measured)
-    page.section("Measured on " + plan.measured->device,
-                 paragraph(device_note(plan)) + table(peak_table(*plan.measured)));
+  if (plan.measured) page.section("Steps that ran", table(peak_table(*plan.measured)));
   return page.finish();
 }
 

@@ -2,6 +2,7 @@
 #include <ranges>
 
 #include "common/text/text.h"
+#include "common/torch/device.h"
 #include "common/torch/device_memory.h"
 #include "train_temporal/plan/report.h"
 
@@ -18,7 +19,7 @@ std::vector<Row> distinct_rows(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     const bool again = !distinct.empty() && distinct.back().trained == row.trained &&
                        distinct.back().bytes.total() == row.bytes.total() &&
-                       distinct.back().work == row.work;
+                       distinct.back().seconds == row.seconds;
     if (!again)
       distinct.push_back(row);
     else if (distinct.back().schedule != row.schedule)
@@ -56,8 +57,8 @@ std::string mebibytes_text(std::uint64_t bytes) {
 
 std::string heading(const Query& query) {
   return concat(query.exams, " exams × ", query.frames, " frames of ", query.image_size, ", ",
-                query.half ? "half precision" : "fp32", query.eight_bits ? ", fc1 in 8 bits" : "",
-                query.coupled ? ", coupled" : "", ", ", query.cuda ? "CUDA" : "CPU");
+                query.half ? "half precision" : "fp32", query.coupled ? ", coupled" : "", ", ",
+                query.cuda ? "CUDA" : "CPU");
 }
 
 std::string answer_sentence(const Plan& plan) {
@@ -66,16 +67,14 @@ std::string answer_sentence(const Plan& plan) {
       concat(name_of(answer.trained, plan.query), " at ", plan.query.exams, " × ",
              plan.query.frames, " frames takes ", human_bytes(answer.plain.bytes.total()));
   const std::string memory = human_bytes(answer.memory);
-  if (answer.plain.bytes.total() <= answer.memory)
-    return concat("Yes: ", what, " of ", memory, '.');
+  if (answer.takes_plain()) return concat("Yes: ", what, " of ", memory, '.');
   const std::string kept =
       concat(what, " by '", answer.plain.schedule, "', and ", memory, " are there.");
   if (answer.fastest)
-    return concat("Yes, by another schedule: ", kept, " `train --tune",
-                  plan.query.eight_bits ? " --tune-8bit" : "", "` takes '",
+    return concat("Yes, by another schedule: ", kept, " `train --tune` takes '",
                   answer.fastest->schedule,
                   "' by itself: ", human_bytes(answer.fastest->bytes.total()), ", ",
-                  over(answer.fastest->work, answer.plain.work), '.');
+                  over(answer.fastest->seconds, answer.plain.seconds), '.');
   return concat("No: ", kept,
                 answer.changes.empty()
                     ? " Nothing that this plan knows fits; give more memory, smaller "
@@ -89,7 +88,7 @@ TextRows change_table(const Plan& plan) {
   const std::size_t told = plan.answer->fastest && !plan.answer->changes.empty() ? 1 : 0;
   for (const Change& change : plan.answer->changes | std::views::drop(told))
     table.push_back({change.what, change.row.schedule, human_bytes(change.row.bytes.total()),
-                     over(change.row.work, plan.answer->plain.work)});
+                     over(change.row.seconds, plan.answer->plain.seconds)});
   return table;
 }
 
@@ -104,7 +103,7 @@ TextRows overview_table(const Plan& plan) {
     std::ranges::copy_if(plan.rows, std::back_inserter(rows),
                          [&](const Row& row) { return row.trained == trained; });
     const Row& least = *std::ranges::min_element(
-        rows, {}, [](const Row& row) { return std::pair(row.bytes.total(), row.work); });
+        rows, {}, [](const Row& row) { return std::pair(row.bytes.total(), row.seconds); });
     std::vector<const Row*> told{&rows.front(), &rows[std::min<std::size_t>(1, rows.size() - 1)]};
     if (in_turn) {
       const auto alone = std::ranges::find_if(
@@ -134,15 +133,14 @@ TextRows share_table(const Plan& plan) {
     };
     table.push_back({row.share > 0 ? concat("in 1/", row.share) : row.schedule,
                      human_bytes(bytes(row)), fixed(double(bytes(row)) / double(bytes(*none)), 2),
-                     fixed(row.work / none->work, 3), row.schedule});
+                     fixed(row.seconds / none->seconds, 3), row.schedule});
   }
   return table;
 }
 
 TextRows way_table(const Plan& plan) {
   TextRows table{{"trained", "schedule", "params M", "weights", "gradients", "optimizer", "inputs",
-                  "ViT", "of it N²", "temporal", "allocator", "context", "peak", "time"}};
-  if (plan.measured) table[0].emplace_back("epoch");
+                  "ViT", "of it N²", "temporal", "allocator", "context", "peak", "time", "epoch"}};
   Column trained;
   for (const Row& row : distinct_rows(plan.rows)) {
     const Bytes& b = row.bytes;
@@ -152,7 +150,7 @@ TextRows way_table(const Plan& plan) {
                                       b.attention, b.temporal, b.allocator, b.context, b.total()})
       table.back().push_back(mebibytes_text(bytes));
     table.back().push_back(relative_time(plan, row));
-    if (plan.measured) table.back().push_back(epoch_time(plan, row));
+    table.back().push_back(epoch_time(plan, row));
   }
   return table;
 }
@@ -195,13 +193,13 @@ std::string chunk_note(const Plan& plan) {
 }
 
 std::string device_note(const Plan& plan) {
-  if (!plan.measured || !plan.query.cuda || plan.measured->cuda) return "";
-  return concat(
-      "No GPU was there to measure on: times of an epoch, and what is measured, are those of ",
-      plan.measured->device, ". Beside such tensors a GPU takes about ",
-      human_bytes(plan.rows.front().bytes.context), " for its context and ",
-      human_bytes(cuda_training_workspaces()),
-      " for workspaces of libraries, which the rows for it count.");
+  const torch::Device& device = plan.query.machine->device();
+  const std::string measured = concat("Bytes and times are measured on ", device_name(device));
+  if (!plan.query.cuda) return measured + ".";
+  return concat(measured, device.is_cuda() ? "" : ", since no GPU is there", "; of a GPU some ",
+                human_bytes(plan.rows.front().bytes.context),
+                " for its context and what its allocator cannot use are estimated, and ",
+                human_bytes(cuda_training_workspaces()), " are for workspaces of libraries.");
 }
 
 std::string relative_time(const Plan& plan, const Row& row) {
@@ -209,13 +207,12 @@ std::string relative_time(const Plan& plan, const Row& row) {
   const auto whole = std::ranges::find_if(plan.rows, [&](const Row& other) {
     return other.trained == all && other.way.strategy == tune::Strategy::kNone;
   });
-  return whole == plan.rows.end() ? "" : fixed(row.work / whole->work, 3);
+  return whole == plan.rows.end() ? "" : fixed(row.seconds / whole->seconds, 3);
 }
 
 std::string epoch_time(const Plan& plan, const Row& row) {
-  if (!plan.measured || plan.epoch_exams == 0) return "";
   const double steps = double(plan.epoch_exams) / double(plan.query.exams);
-  return human_duration(steps * row.work * plan.measured->seconds_per_work);
+  return human_duration(steps * row.seconds);
 }
 
 }  // namespace coldframe::plan

@@ -6,35 +6,8 @@ namespace coldframe::plan {
 namespace {
 
 void write_measured(const Measured& measured, std::ostream& out) {
-  out << "\nMeasured on " << measured.device << ", "
-      << plural(static_cast<std::size_t>(measured.exams), "exam") << " of "
-      << plural(static_cast<std::size_t>(measured.frames), "frame")
-      << " in a step, KiB (predicted / measured):\n";
-  const auto pair = [](std::uint64_t a, std::uint64_t b) {
-    return concat(a / 1024, " / ", b / 1024);
-  };
-  TextRows table{{"step", "output", "forward"}};
-  std::vector<std::string> words;
-  for (const tune::Keep keep : measured.measured.front().keeps()) {
-    words.push_back(word_for(tune::kKeepWords, keep));
-    table[0].insert(table[0].end(), {words.back() + ": saved", "backward"});
-  }
-  table[0].insert(table[0].end(), {"ms forward", concat("backward ", join(words, ", "))});
-  for (std::size_t i = 0; i < measured.names.size(); ++i) {
-    const tune::StepCost &a = measured.predicted[i], &b = measured.measured[i];
-    std::vector<std::string> row{measured.names[i], pair(a.output, b.output),
-                                 pair(a.forward_extra, b.forward_extra)};
-    std::vector<std::string> back;
-    for (const tune::Keep keep : b.keeps()) {
-      row.push_back(pair(a.graph(keep).saved, b.graph(keep).saved));
-      row.push_back(pair(a.graph(keep).backward_extra, b.graph(keep).backward_extra));
-      back.push_back(fixed(1e3 * b.graph(keep).backward, 1));
-    }
-    row.insert(row.end(), {fixed(1e3 * b.forward, 1), join(back, ", ")});
-    table.push_back(std::move(row));
-  }
-  write_table(table, out);
-  out << "\n";
+  out << "\nSteps that ran, of " << plural(static_cast<std::size_t>(measured.exams), "exam")
+      << " of " << plural(static_cast<std::size_t>(measured.frames), "frame") << ":\n";
   write_table(peak_table(measured), out);
 }
 
@@ -50,7 +23,7 @@ void write_text(const Plan& plan, bool all, std::ostream& out) {
   }
   const Query& query = plan.query;
   out << query.model << ", " << heading(query) << "; time relative to end to end\n";
-  if (const std::string note = device_note(plan); !note.empty()) out << note << "\n";
+  out << device_note(plan) << "\n";
   if (all) {
     out << "\nEvery way, MiB of a training step\n";
     write_table(way_table(plan), out);

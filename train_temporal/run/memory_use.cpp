@@ -41,14 +41,6 @@ std::uint64_t most_of_fits(const Experiment& experiment, Memory memory) {
   return most;
 }
 
-// The weights of --tune, which all fits share.
-std::uint64_t vit_tensors(const Experiment& experiment) {
-  std::uint64_t bytes = 0;
-  if (experiment.tuned == nullptr) return bytes;
-  for (const auto& [name, tensor] : experiment.tuned->tensors()) bytes += tensor.nbytes();
-  return bytes;
-}
-
 // The largest of all models, each on the first split.
 std::uint64_t vit_step(const Experiment& experiment) {
   const Split& split = experiment.splits.front();
@@ -60,6 +52,13 @@ std::uint64_t vit_step(const Experiment& experiment) {
 }
 
 }  // namespace
+
+std::uint64_t vit_tensors(const Experiment& experiment) {
+  std::uint64_t bytes = 0;
+  if (experiment.tuned == nullptr) return bytes;
+  for (const auto& [name, tensor] : experiment.tuned->tensors()) bytes += tensor.nbytes();
+  return bytes;
+}
 
 std::uint64_t predicted_peak(const Experiment& experiment) {
   const FitPlan plan = plan_fits(experiment);
@@ -80,10 +79,16 @@ std::uint64_t least_memory(const Experiment& experiment) {
 
 MemoryUse memory_use(const std::vector<FinishedFit>& fits, const Experiment& experiment) {
   const std::size_t batch = experiment.options.fit.batch;
-  MemoryUse use{peak_device_memory(experiment.device()), predicted_peak(experiment),
-                experiment.options.memory_budget, batch, batch};
+  MemoryUse use{peak_device_memory(experiment.device()),
+                predicted_peak(experiment),
+                experiment.options.memory_budget,
+                0,
+                vit_step(experiment),
+                batch,
+                batch};
   for (const FinishedFit& fit : fits)
     use.at_once = std::min(use.at_once, fit.record.micro_batches.training);
+  for (const FinishedFit& fit : fits) use.step_peak = std::max(use.step_peak, fit.record.vit_peak);
   return use;
 }
 
@@ -96,6 +101,10 @@ KeyValues to_facts(const MemoryUse& use) {
                       fixed(100 * (1 - share), 0), " %");
   }
   KeyValues facts = {{"tensors on the device", tensors}};
+  if (use.step_peak > 0)
+    facts.emplace_back("of it a step of the ViT",
+                       concat(human_bytes(use.step_peak), " at most, predicted ",
+                              human_bytes(use.step_predicted)));
   if (use.at_once < use.batch) {
     facts.emplace_back("exams at a time", concat(use.at_once, " of a batch of ", use.batch));
   }
@@ -103,11 +112,16 @@ KeyValues to_facts(const MemoryUse& use) {
 }
 
 Json to_json(const MemoryUse& use) {
-  return {{"tensors_peak_bytes", use.peak},
-          {"tensors_predicted_bytes", use.predicted},
-          {"budget_bytes", use.budget},
-          {"batch", use.batch},
-          {"exams_at_a_time", use.at_once}};
+  Json json{{"tensors_peak_bytes", use.peak},
+            {"tensors_predicted_bytes", use.predicted},
+            {"budget_bytes", use.budget},
+            {"batch", use.batch},
+            {"exams_at_a_time", use.at_once}};
+  if (use.step_peak > 0) {
+    json["step_peak_bytes"] = use.step_peak;
+    json["step_predicted_bytes"] = use.step_predicted;
+  }
+  return json;
 }
 
 }  // namespace coldframe::temporal

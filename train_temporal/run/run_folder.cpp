@@ -48,6 +48,7 @@ void require_alike(const fs::path& run, Json config, const char* instead) {
   Json its = read_json_file(run / kConfigFile);
   for (Json* each : {&its, &config}) {
     each->erase(kThreadsPerFit);  // that of the run holds: threads_of_tuning()
+    each->erase(kVitCosts);
     each->erase(kDeviceSeconds);
     leave_out_questions(*each);
   }

@@ -19,6 +19,10 @@ namespace coldframe::temporal {
 // Parts of a run take the first one's.
 inline constexpr const char* kThreadsPerFit = "threads_per_fit";
 
+// Likewise: what steps of a tuned ViT take, as measured when the run began (tune/measured_costs.h).
+// They say how steps are divided, and so the last bits of sums.
+inline constexpr const char* kVitCosts = "vit_costs";
+
 // Likewise: how the devices did among which the run chose as it began (auto_device.h).
 inline constexpr const char* kDeviceSeconds = "device_seconds_per_step";
 

@@ -82,6 +82,7 @@ Json state_json(const FitState& state) {
   json["pieces"] = Json::array({state.micro_batches.training, state.micro_batches.evaluation});
   json["loss_scale"] = Json::array({state.loss_scale.factor, state.loss_scale.steady});
   json["vit_budget"] = state.vit_budget;
+  json["vit_peak"] = state.vit_peak;
   return json;
 }
 
@@ -99,6 +100,7 @@ void read_state(const Json& json, FitState& state) {
   const Json& scale = json.at("loss_scale");
   state.loss_scale = {scale.at(0).get<double>(), scale.at(1).get<std::size_t>()};
   state.vit_budget = json.at("vit_budget").get<std::uint64_t>();
+  state.vit_peak = json.at("vit_peak").get<std::uint64_t>();
 }
 
 }  // namespace
@@ -135,6 +137,8 @@ void write_record(const std::filesystem::path& path, const FitRecord& record) {
   json["seed"] = record.seed;
   json["best_epoch"] = record.best_epoch;
   json["diverged"] = record.diverged;
+  json["vit_budget"] = record.vit_budget;
+  json["vit_peak"] = record.vit_peak;
   json["pieces"] = Json::array({record.micro_batches.training, record.micro_batches.evaluation});
   if (!record.families.empty()) json["lead"] = record.lead ? Json(*record.lead) : Json();
   json["history"] = history_json(record.history);
@@ -147,6 +151,8 @@ FitRecord read_record(const std::filesystem::path& path) {
     record.seed = json.at("seed").get<std::uint64_t>();
     record.best_epoch = json.at("best_epoch").get<std::size_t>();
     record.diverged = json.at("diverged").get<bool>();
+    record.vit_budget = json.at("vit_budget").get<std::uint64_t>();
+    record.vit_peak = json.at("vit_peak").get<std::uint64_t>();
     record.micro_batches = micro_batches_from_json(json.at("pieces"));
     record.history = history_from_json(json.at("history"));
     record.validation_logits = doubles(tensors.at("validation_logits"));

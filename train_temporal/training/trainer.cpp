@@ -330,6 +330,8 @@ FitRecord Trainer::finish() {
   FitRecord result;
   result.seed = task_.seed;
   if (vit_) result.tuned = state_dict(vit_->trainable());
+  if (vit_) result.vit_budget = vit_->learnt_budget();
+  result.vit_peak = vit_peak();
   result.history = history_;
   result.diverged = diverged_;
   result.best_epoch = early_stop_.best_epoch;
@@ -341,6 +343,10 @@ FitRecord Trainer::finish() {
   return result;
 }
 
+std::uint64_t Trainer::vit_peak() const {
+  return std::max(vit_peak_, vit_ ? vit_->peak_bytes() : 0);
+}
+
 FitState Trainer::state() const {
   stream_.get().synchronize();
   return {task_.seed,
@@ -350,6 +356,7 @@ FitState Trainer::state() const {
           micro_batches_,
           loss_scale_,
           vit_ ? vit_->learnt_budget() : 0,
+          vit_peak(),
           optimizer_.parameters(),
           optimizer_.first_moment(),
           optimizer_.second_moment(),
@@ -368,6 +375,7 @@ void Trainer::restore(const FitState& state) {
   if (micro_batches_.training < task_.options.batch) recorded_ = nullptr;
   loss_scale_ = state.loss_scale;
   if (vit_) vit_->set_learnt_budget(state.vit_budget);
+  vit_peak_ = state.vit_peak;
   optimizer_.set_steps(state.steps);
   optimizer_.parameters().copy_(state.parameters);
   optimizer_.first_moment().copy_(state.first_moment);

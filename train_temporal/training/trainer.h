@@ -95,6 +95,7 @@ struct FitState {
   MicroBatches micro_batches;  // learnt
   LossScale loss_scale;
   std::uint64_t vit_budget = 0;  // learnt, see TunedVit::learnt_budget()
+  std::uint64_t vit_peak = 0;    // see TunedVit::peak_bytes()
   torch::Tensor parameters, first_moment, second_moment, best_parameters;
 };
 
@@ -123,6 +124,7 @@ struct FitRecord {
   std::uint64_t seed = 0;
   std::vector<EpochLosses> history;
   std::size_t best_epoch = 0;
+  std::uint64_t vit_budget = 0, vit_peak = 0;  // as in FitState
   bool diverged = false;  // the epoch after the last of `history` had a loss that is not finite
   MicroBatches micro_batches;
   // [n, C] in the order of the split's exams; a row per frame where targets are.
@@ -175,6 +177,7 @@ class Trainer {
   std::vector<double> predict_loaded(const std::vector<std::size_t>& exams);
   std::vector<std::size_t> order_of(std::size_t epoch) const;
   std::int64_t steps_per_epoch() const;
+  std::uint64_t vit_peak() const;
 
   FitTask task_;
   OwnStream stream_;                     // of the epochs, so that fits overlap on a GPU
@@ -194,7 +197,8 @@ class Trainer {
   std::vector<EpochLosses> history_;
   LastEpoch last_epoch_;
   MicroBatches micro_batches_;
-  LossScale loss_scale_;  // of float16
+  LossScale loss_scale_;        // of float16
+  std::uint64_t vit_peak_ = 0;  // before restore()
   torch::Tensor best_parameters_;
 };
 

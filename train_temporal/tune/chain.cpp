@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/text/text.h"
 #include "train_temporal/models/mixed_precision.h"
 #include "train_temporal/tune/redrawn_dropout.h"
 #include "train_temporal/tune/trained_parameters.h"
@@ -49,6 +50,29 @@ std::size_t Chain::first_trained() const {
   return static_cast<std::size_t>(found - trained_.begin());
 }
 
+std::string Chain::name(std::size_t index) const {
+  const Step& step = steps_[index];
+  if (step.kind == Kind::kEmbed) return "patch embedding";
+  if (step.kind == Kind::kHead) return "norm and pooling";
+  return concat("block ", step.block);
+}
+
+std::string Chain::kind(std::size_t index) const {
+  const Step& step = steps_[index];
+  std::int64_t values = 0;
+  for (const torch::Tensor& parameter : trained_[index]) values += parameter.numel();
+  std::string text = step.kind == Kind::kBlock ? "block" : name(index);
+  if (step.tap) text += ", a layer";
+  text += concat(", ", values, " trained");
+  if (step.kind == Kind::kBlock && dropped_share(step.block) > 0) text += ", left out at times";
+  return text;
+}
+
+double Chain::dropped_share(std::int64_t block) const {
+  const auto last = static_cast<double>(std::max<std::int64_t>(model_->architecture.depth - 1, 1));
+  return drop_path_ * static_cast<double>(block) / last;
+}
+
 torch::Tensor Chain::embed(Operations& ops, const torch::Tensor& rows) const {
   const auto images_of = [levels = levels_](auto&, const std::vector<torch::Tensor>& in) {
     std::vector<torch::Tensor> channels;  // each [n, H, W]
@@ -76,9 +100,7 @@ torch::Tensor Chain::dropped(const torch::Tensor& added, std::int64_t block, std
   if (pass.dropout->active())
     x = redrawn_dropout(x, *pass.dropout, in_block(RandomPurpose::kTokenDropout, block, part),
                         pass.keys);
-  const auto blocks =
-      static_cast<double>(std::max<std::int64_t>(model_->architecture.depth - 1, 1));
-  const temporal::Dropout path = pass.dropout->of(drop_path_ * double(block) / blocks);
+  const temporal::Dropout path = pass.dropout->of(dropped_share(block));
   if (!path.active()) return x;
   const torch::Tensor factors =
       path.mask(in_block(RandomPurpose::kDropPath, block, part), pass.keys, 1, x.device());

@@ -38,6 +38,10 @@ class Chain {
   // The first step that has a trained parameter; size() where none has.
   std::size_t first_trained() const;
   const std::vector<torch::Tensor>& trained(std::size_t step) const { return trained_[step]; }
+  std::string name(std::size_t step) const;  // "patch embedding", "block 3", "norm and pooling"
+  // Steps of the same kind take the same, in memory and in time: what they are, what of them is
+  // trained, and whether frames leave them out.
+  std::string kind(std::size_t step) const;
   // `keep`: what its graph keeps, where there is one.
   Values forward(std::size_t step, const Values& input, const Pass& pass,
                  Keep keep = Keep::kWhole) const;
@@ -50,6 +54,8 @@ class Chain {
     bool tap = false;  // what enters the block is one of the layers
   };
   using Operations = Recomputing<RecordedOperations>;
+  // Of frames that leave out what a block adds.
+  double dropped_share(std::int64_t block) const;
   torch::Tensor embed(Operations& ops, const torch::Tensor& rows) const;
   torch::Tensor dropped(const torch::Tensor& added, std::int64_t block, std::size_t part,
                         const Pass& pass) const;

@@ -123,10 +123,6 @@ const Schedule& RecomputePlanner::schedule(std::int64_t frames, std::size_t step
   if (schedule.empty())
     schedule =
         make_schedule(Strategy::kOptimal, chain, cost.input, least_memory(chain, cost.input));
-  if (std::ranges::count(schedule, Keep::kRounded, &Operation::keep) > 0)
-    log_info_once(
-        "--tune-8bit: the memory budget asks for it, so some blocks keep the output of fc1 in 8 "
-        "bits, and gradients are approximate");
   return schedule;
 }
 

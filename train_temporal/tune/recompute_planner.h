@@ -32,8 +32,7 @@ class RecomputePlanner {
   // Memory ran out on the current way: another one that takes at most three quarters of it, for
   // this step and those after it. SystemError when there is none.
   void shrink();
-  // The current way's, for a chunk of so many frames whose first so many steps are to be run. The
-  // first one whose gradients are approximate is said.
+  // The current way's, for a chunk of so many frames whose first so many steps are to be run.
   const Schedule& schedule(std::int64_t frames, std::size_t steps);
 
   // Memory that ran out has taught this: a budget that goes before the given one, 0 before memory

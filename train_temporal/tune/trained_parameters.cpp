@@ -1,5 +1,7 @@
 #include "train_temporal/tune/trained_parameters.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 #include <string_view>
@@ -57,6 +59,14 @@ bool is_trained(const ChainShape& shape, const std::string& name) {
   return place.where == Place::kHead || shape.whole();
 }
 
+// Low-rank matrices go beside linear layers of this name, such as "blocks.3.attn.qkv".
+bool has_low_rank(std::string_view layer) {
+  return layer.starts_with("blocks.") &&
+         std::ranges::any_of(
+             std::array<std::string_view, 4>{".qkv", ".proj", ".in_proj", ".attn_out_proj"},
+             [&](std::string_view end) { return layer.ends_with(end); });
+}
+
 // `layer`: the name of a linear layer, or of any other module.
 bool takes_low_rank(const ChainShape& shape, const std::string& layer) {
   return shape.lora_rank > 0 && is_trained_block(shape, place_of(layer)) && has_low_rank(layer);
@@ -85,20 +95,19 @@ std::string stored_name(const std::string& name) {
 
 // A starts uniform in ±1/√in, as loralib and PyTorch's own layers do, B at 0: the model starts as
 // it was.
-void add_low_rank(vit::LinearImpl& layer, std::uint64_t number, const TuneOptions& options,
+void add_low_rank(vit::LinearImpl& layer, std::uint64_t number, const ChainShape& shape,
                   std::uint64_t seed) {
   const std::int64_t in = layer.weight.size(1), out = layer.weight.size(0);
   CounterRandom random(
       {seed, static_cast<std::uint64_t>(temporal::RandomPurpose::kLowRank), number});
-  torch::Tensor down = torch::empty({options.lora_rank, in});
+  torch::Tensor down = torch::empty({shape.lora_rank, in});
   const double bound = 1 / std::sqrt(static_cast<double>(in));
   for (float& value : std::span(down.data_ptr<float>(), static_cast<std::size_t>(down.numel())))
     value = static_cast<float>((2 * random.uniform() - 1) * bound);
   const torch::Device device = layer.weight.device();
   layer.lora_down = layer.register_parameter("lora_down", down.to(device));
-  layer.lora_up =
-      layer.register_parameter("lora_up", torch::zeros({out, options.lora_rank}, device));
-  layer.lora_scale = options.lora_alpha / static_cast<double>(options.lora_rank);
+  layer.lora_up = layer.register_parameter("lora_up", torch::zeros({out, shape.lora_rank}, device));
+  layer.lora_scale = shape.lora_alpha / static_cast<double>(shape.lora_rank);
 }
 
 // EVA and BEiT have no bias of keys: theirs are the zeros that stand for it, and stay. (With rotary
@@ -136,6 +145,10 @@ ChainShape trained_shape(const TunedSource& source, const TuneOptions& options) 
   shape.cut = source.cut();
   shape.blocks = options.blocks;
   shape.lora_rank = options.lora_rank;
+  shape.lora_alpha = options.lora_alpha;
+  shape.dropout = options.dropout;
+  shape.drop_path = options.drop_path;
+  shape.precision = options.precision;
   return shape;
 }
 
@@ -156,13 +169,10 @@ std::int64_t trained_values(const TunedSource& source, const TuneOptions& option
   return values;
 }
 
-vit::VisionTransformer make_tuned_model(const TunedSource& source, const TuneOptions& options,
-                                        std::uint64_t seed, const torch::Device& device) {
-  check_options(source, options);
-  const ChainShape shape = trained_shape(source, options);
-  SharedWeights weights(source, shape, device);
-  vit::VisionTransformer model(vit::Scope(weights), source.architecture(), source.image_size(),
-                               source.projected());
+vit::VisionTransformer make_trained_model(vit::WeightSource& weights, const ChainShape& shape,
+                                          std::uint64_t seed) {
+  vit::VisionTransformer model(vit::Scope(weights), shape.architecture, shape.image_size,
+                               shape.projected);
   for (auto& parameter : model->named_parameters()) {
     if (!is_trained(shape, stored_name(parameter.key()))) continue;
     parameter.value().set_requires_grad(true);
@@ -171,9 +181,17 @@ vit::VisionTransformer make_tuned_model(const TunedSource& source, const TuneOpt
   std::uint64_t number = 0;
   for (auto& item : model->named_modules("", /*include_self=*/false)) {
     if (takes_low_rank(shape, item.key()))
-      add_low_rank(*item.value()->as<vit::LinearImpl>(), number++, options, seed);
+      add_low_rank(*item.value()->as<vit::LinearImpl>(), number++, shape, seed);
   }
   return model;
+}
+
+vit::VisionTransformer make_tuned_model(const TunedSource& source, const TuneOptions& options,
+                                        std::uint64_t seed, const torch::Device& device) {
+  check_options(source, options);
+  const ChainShape shape = trained_shape(source, options);
+  SharedWeights weights(source, shape, device);
+  return make_trained_model(weights, shape, seed);
 }
 
 std::shared_ptr<torch::nn::Module> trained_parameters(const vit::VisionTransformer& model) {

@@ -8,7 +8,7 @@
 
 #include "common/torch/tensor.h"
 #include "extract/vit/vit.h"
-#include "train_temporal/tune/costs/costs.h"
+#include "train_temporal/tune/chain_shape.h"
 #include "train_temporal/tune/tuned_source.h"
 #include "train_temporal/tune/tuned_vit.h"
 
@@ -30,7 +30,10 @@ std::int64_t trained_values(const ChainShape& shape, const std::string& name,
                             torch::IntArrayRef sizes);
 std::int64_t trained_values(const TunedSource& source, const TuneOptions& options);
 
-// A ViT of the source's weights on the device. What is trained requires a gradient and is its own;
+// A ViT of these weights, whose device is the model's. What is trained requires a gradient.
+vit::VisionTransformer make_trained_model(vit::WeightSource& weights, const ChainShape& shape,
+                                          std::uint64_t seed);
+// The same of the source's weights on the device: what is trained is its own,
 // frozen tensors are the source's. ConfigError for options that do not go with the source.
 vit::VisionTransformer make_tuned_model(const TunedSource& source, const TuneOptions& options,
                                         std::uint64_t seed, const torch::Device& device);

@@ -3,12 +3,31 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "train_temporal/tune/costs/costs.h"
+#include "common/torch/memory_trace.h"
+#include "train_temporal/tune/measured_costs.h"
 #include "train_temporal/tune/trained_parameters.h"
 #include "train_temporal/tune/tuned_step.h"
 
 namespace coldframe::tune {
+namespace {
+
+// A step's task by costs that are found when the first one is asked for.
+RecomputePlanner::Task tasks(const TuneOptions& options,
+                             std::function<std::shared_ptr<const ChainCosts>()> find) {
+  return [most_chunk = options.chunk, head = options.head, find = std::move(find),
+          costs = std::shared_ptr<const ChainCosts>(),
+          chunks = std::shared_ptr<ChunkUses>()](std::int64_t frames) mutable {
+    if (!costs) chunks = chunk_uses(costs = find());
+    StepTask task = step_task(*costs, chunks, frames);
+    task.most_chunk = most_chunk;
+    if (head) task.head = head(frames);
+    return task;
+  };
+}
+
+}  // namespace
 
 class TunedVit::Parts {
  public:
@@ -20,25 +39,14 @@ class TunedVit::Parts {
         model(make_tuned_model(shared, wanted, seed, where)),
         trainable(trained_parameters(model)),
         chain(model, shared.features(), shared.cut(), shared.levels().to(where), wanted.drop_path),
-        ways([this](std::int64_t frames) { return task_of(frames); }, wanted.budget,
-             wanted.strategy),
-        most_without_graph(most_frames(wanted.budget)) {}
+        ways(tasks(wanted, [this] { return costs(); }), wanted.budget, wanted.strategy),
+        most_without_graph(most_frames(wanted.budget)) {
+    if (options.learnt) ways.set_learnt_budget(*options.learnt);
+  }
 
-  StepTask task_of(std::int64_t frames) const {
-    ChainShape shape = trained_shape(source, options);
-    // A norm that is trained goes to layers that lie before the trained blocks, too.
-    const std::int64_t first = vit::layers_of(shape.features, shape.architecture).front();
-    if (options.lora_rank == 0)
-      shape.blocks = std::max(options.blocks, shape.architecture.depth - first);
-    shape.eight_bits = options.eight_bits;
-    shape.dropout = options.dropout || options.drop_path > 0;
-    shape.half = options.precision != torch::kFloat32;
-    shape.cuda = device.is_cuda();
-    shape.threads = at::get_num_threads();
-    StepTask task = step_task(shape, frames);
-    task.most_chunk = options.chunk;
-    if (options.head) task.head = options.head(frames);
-    return task;
+  std::shared_ptr<const ChainCosts> costs() const {
+    if (options.costs) return options.costs;
+    return std::make_shared<ChainCosts>(measure_costs(trained_shape(source, options), device));
   }
 
   // Frames at a time where no graph is kept: a few tokens' widths of each are there at once.
@@ -115,6 +123,7 @@ class TunedVit::Parts {
   Chain chain;
   RecomputePlanner ways;
   std::int64_t most_without_graph;
+  std::int64_t peak = 0;  // of a step
 };
 
 TunedVit::TunedVit(const TunedSource& source, const TuneOptions& options, std::uint64_t seed,
@@ -146,6 +155,18 @@ torch::Tensor TunedVit::features(const torch::Tensor& rows) {
 
 void TunedVit::step(const torch::Tensor& rows, std::span<const std::uint64_t> keys,
                     const temporal::Dropout& dropout, const Head& head) {
+  if (parts_->chain.first_trained() == parts_->chain.size()) {
+    head(features(rows));
+    return;
+  }
+  const MemoryTrace trace(parts_->device);
+  const std::uint64_t learnt = learnt_budget();
+  const auto note = [&](auto*) {
+    parts_->peak = std::max(parts_->peak, trace.peak());
+    if (parts_->options.learnt && learnt_budget() != learnt)
+      *parts_->options.learnt = learnt_budget();
+  };
+  const std::unique_ptr<TunedVit, decltype(note)> at_end(this, note);
   TunedStep step(parts_->chain, parts_->ways, parts_->rows_of(rows), keys, dropout,
                  parts_->options.precision);
   torch::Tensor features = step.features(dimension(), parts_->device);
@@ -157,7 +178,7 @@ void TunedVit::step(const torch::Tensor& rows, std::span<const std::uint64_t> ke
     throw;
   }
   features.reset();
-  if (parts_->chain.first_trained() < parts_->chain.size()) step.backward(gradient);
+  step.backward(gradient);
 }
 
 std::int64_t TunedVit::rows_at_once(std::int64_t rows) {
@@ -168,12 +189,23 @@ std::uint64_t TunedVit::predicted_bytes(std::int64_t rows, std::int64_t exam) co
   return parts_->ways.predicted_bytes(rows, exam);
 }
 
+std::uint64_t TunedVit::peak_bytes() const {
+  return static_cast<std::uint64_t>(parts_->peak);
+}
+
 std::uint64_t TunedVit::learnt_budget() const {
   return parts_->ways.learnt_budget();
 }
 
 void TunedVit::set_learnt_budget(std::uint64_t bytes) {
   parts_->ways.set_learnt_budget(bytes);
+  if (parts_->options.learnt && bytes > 0) *parts_->options.learnt = bytes;
+}
+
+std::uint64_t predicted_bytes(const TuneOptions& options, std::int64_t rows, std::int64_t exam) {
+  const RecomputePlanner ways(tasks(options, [&] { return options.costs; }), options.budget,
+                              options.strategy);
+  return ways.predicted_bytes(rows, exam);
 }
 
 StateDict TunedVit::merged() const {

@@ -2,6 +2,7 @@
 // gradients whatever the memory.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,6 +17,9 @@
 
 namespace coldframe::tune {
 
+struct ChainCosts;  // measured_costs.h
+using LearntBudget = std::atomic<std::uint64_t>;
+
 struct TuneOptions {
   // The last so many blocks are trained, with the norm and what else follows; 0: nothing is. All of
   // them, of a cut that holds pixels: patch embedding, tokens and positions too.
@@ -28,10 +32,11 @@ struct TuneOptions {
   std::function<std::uint64_t(std::int64_t frames)> head{};  // bytes that step()'s head takes
   std::optional<Strategy> strategy{};                        // empty: chosen, the fastest that fits
   std::int64_t chunk = 0;                                    // frames at a time at most; 0: chosen
-  bool eight_bits = false;                        // graphs may keep what fc1 gives in 8 bits
-  double drop_path = 0;                           // of the last block, see Chain
+  double drop_path = 0;                                      // of the last block, see Chain
   bool dropout = false;                           // step() is given one, which takes some memory
   torch::ScalarType precision = torch::kFloat32;  // or bfloat16, float16: autocast
+  std::shared_ptr<const ChainCosts> costs{};      // of these options; null: measured when wanted
+  std::shared_ptr<LearntBudget> learnt{};         // of all fits of a run; null: of each its own
 };
 
 // One for each fit: frozen tensors are the source's, trained ones its own.
@@ -67,9 +72,13 @@ class TunedVit {
   // turn, with `exam` rows in the longest.
   std::uint64_t predicted_bytes(std::int64_t rows, std::int64_t exam = 0) const;
   // Running out of memory has taught this: the budget that goes before TuneOptions' own, 0 for
-  // none. Sums depend on how many frames go at a time, so a checkpoint keeps it.
+  // none. Sums depend on how many frames go at a time, so a checkpoint keeps it. Fits that share
+  // TuneOptions::learnt begin with what others have learnt.
   std::uint64_t learnt_budget() const;
   void set_learnt_budget(std::uint64_t bytes);
+
+  // The most that step() has taken above what was there before, in bytes.
+  std::uint64_t peak_bytes() const;
 
   // The whole ViT under timm's names, low-rank matrices merged in, on the CPU.
   StateDict merged() const;
@@ -78,5 +87,8 @@ class TunedVit {
   class Parts;
   std::unique_ptr<Parts> parts_;
 };
+
+// The same as TunedVit::predicted_bytes(), of a step by these options, which have costs.
+std::uint64_t predicted_bytes(const TuneOptions& options, std::int64_t rows, std::int64_t exam);
 
 }  // namespace coldframe::tune

@@ -44,7 +44,7 @@ def test_a_tuned_run_reports_what_tuning_gave(run, frozen):
     assert "difference" in line and ("keep the frozen one" in line) != ("paid: gru" in line)
     config = json.loads((out / "config.json").read_text())
     assert config["tune"] == {"cut": CUT, "blocks": BLOCKS - CUT, "lora_rank": 0, "learning_rate": 1e-4, "dropout": 0.0,
-                              "drop_path": 0.0, "eight_bits": False, "from": ""}
+                              "drop_path": 0.0, "from": ""}
     epochs = pd.read_csv(out / "metrics.csv").query("model == 'gru'")
     assert len(epochs) == 4 and epochs["learning_rate"].iloc[0] == 0  # what it went on from, then the three
     # The frozen control is what a run without --tune fits.
@@ -117,7 +117,7 @@ def test_predict_evaluate_and_explain_run_the_tuned_vit(run, exams, weights, cac
 
 
 @pytest.mark.parametrize("more", [
-    ["--lora", 2], ["--tune-blocks", 1], ["--tune-dropout", 0.2], ["--tune-drop-path", 0.3], ["--tune-8bit"], ["--mixup", 0.4], ["--train-frames", 1], ["--amp", "bf16"],
+    ["--lora", 2], ["--tune-blocks", 1], ["--tune-dropout", 0.2], ["--tune-drop-path", 0.3], ["--mixup", 0.4], ["--train-frames", 1], ["--amp", "bf16"],
     ["--model", "attention"], ["--model", "single"], ["--micro-batch", 3], ["--memory-budget", "120MiB"],
     ["--early-stopping-metric", "metric"], ["--seeds", 2], ["--jobs", 2, "--folds", 2]])
 def test_options_go_with_tuning(cache, weights, tmp_path, more):

@@ -47,11 +47,12 @@ def test_parameters_are_timms(small):
     end = ways(small, 12)["none"]
     gru = small["ways"][0]["trained_parameters"]
     assert end["trained_parameters"] == count + gru
-    assert end["bytes"]["weights"] == 4 * (count + gru)
+    assert end["bytes"]["weights"] == 4 * (2 * count + gru)  # as they were, and as they become
     assert end["bytes"]["optimizer"] == 4 * 4 * (count + gru)
     last = ways(small, 2)["none"]
     trained = sum(p.numel() for part in (*model.blocks[-2:], model.norm) for p in part.parameters())
     assert last["trained_parameters"] == trained + gru
+    assert last["bytes"]["weights"] == 4 * (count + trained + gru)
     lora = ways(small, 12, 8)["none"]
     assert lora["trained_parameters"] == 12 * 8 * (384 + 3 * 384 + 384 + 384) + gru
 
@@ -78,16 +79,15 @@ def end_to_end(report):
 def test_less_memory_takes_more_time_within_an_exam():
     none, cheap, *shares = end_to_end(plan("vit_small_patch16_224", "--exams", 1, "--frames", 64))
     assert cheap["bytes"]["activations"] <= 0.67 * none["bytes"]["activations"]  # 0.6 of what is kept, and what a part needs
-    work = [way["operations"] / none["operations"] for way in (none, cheap, *shares)]
-    assert work == sorted(work)
-    assert work[1] <= 1.01 and work[2] <= 1.06 and work[3] <= 1.13
+    work = [way["step_seconds"] / none["step_seconds"] for way in (none, cheap, *shares)]
+    assert work[-1] > work[1]
     assert all(way["exams_at_once"] == 1 for way in shares)
 
 
 def test_exams_in_turn_take_less_memory_and_no_more_time(small):
     none, cheap, *shares = end_to_end(small)
     for way in shares:
-        assert way["exams_at_once"] < 16 and way["operations"] <= 1.01 * cheap["operations"]
+        assert way["exams_at_once"] < 16 and way["step_seconds"] <= 1.1 * cheap["step_seconds"]
         assert way["schedule"] == f"cheap, {way['exams_at_once']} exams at a time"
     last = ways(small, 12)
     one, frame = last["cheap, 1 exam at a time"], last["cheap, 1 exam at a time, 1 frame at a time"]
@@ -114,7 +114,7 @@ def test_the_answer_is_that_of_the_table(memory, code):
         assert told in done.stdout
     if answer["fits"]:
         assert answer["fastest"]["bytes"]["peak"] <= limit
-        assert (answer["each_step_once"]["bytes"]["peak"] <= limit) == (answer["changes"] == [])
+        assert (answer["fastest"]["schedule"] == "cheap") == (answer["changes"] == [])
 
 
 def test_all_ways_stand_behind_an_option():
@@ -122,7 +122,7 @@ def test_all_ways_stand_behind_an_option():
     assert len(few.splitlines()) <= 25 and "The most exams of 20 frames in a step on a card" in all_ways
     assert "last block" in few and "in 1/10" in few and "exams at a time" in all_ways
     assert "optimal" in coldframe("plan", "vit_small_patch16_224", "--all", "--coupled").stdout
-    assert "19.7 GiB" in few and " 20181 " in all_ways and all("chunks of N frames" in text for text in (few, all_ways))
+    assert all("chunks of N frames" in text for text in (few, all_ways))
 
 
 def save(folder, name):
@@ -134,7 +134,8 @@ def save(folder, name):
 @pytest.mark.parametrize("name", [TINY, "vit_small_patch16_dinov3"])  # with absolute positions, and without
 def test_weights_are_what_their_name_is(tmp_path, name):
     by_name, by_file = plan(name), plan(save(tmp_path, name), "--architecture", name)
-    assert by_file["ways"] == by_name["ways"] and by_file["image_size"] == by_name["image_size"]
+    peaks = [[way["bytes"]["weights"] for way in report["ways"]] for report in (by_file, by_name)]
+    assert peaks[0] == peaks[1] and by_file["image_size"] == by_name["image_size"]
 
 
 def test_weights_that_show_no_image_size(tmp_path):
@@ -147,13 +148,13 @@ def test_weights_that_show_no_image_size(tmp_path):
     assert plan(weights)["image_size"] == [192, 192]
 
 
-def test_memory_for_exactly_the_cheap_way_is_enough(small):
-    peak = ways(small, 12)["cheap"]["bytes"]["peak"]
-    for memory in (peak, peak + 2**20):
-        answer = plan("vit_small_patch16_224", "--memory", f"{memory}B")["answer"]
-        assert answer["fastest"]["schedule"] == "cheap" and answer["changes"] == []
-    answer = plan("vit_small_patch16_224", "--memory", f"{peak - 1}B")["answer"]
-    assert answer["fastest"]["schedule"] != "cheap" and answer["changes"][0]["way"] == answer["fastest"]
+def test_memory_for_the_cheap_way_and_a_fiftieth_of_its_step_is_enough(small):
+    parts = ways(small, 12)["cheap"]["bytes"]
+    for more, fits in ((parts["activations"] // 45, True), (parts["activations"] // 60, False)):
+        answer = plan("vit_small_patch16_224", "--memory", f"{parts['peak'] + more}B")["answer"]
+        assert (answer["fastest"]["schedule"] == "cheap") == fits
+        assert (answer["changes"] == []) == fits
+        assert fits or answer["changes"][0]["way"] == answer["fastest"]
 
 
 def test_changes_name_options_of_train():
@@ -194,7 +195,7 @@ def test_coupled_exams_go_together():
     fastest = report["answer"]["fastest"]
     assert fastest["schedule"].startswith("optimal")
     in_turn = plan("vit_small_patch16_224", "--memory", "8GiB")["answer"]["fastest"]
-    assert in_turn["exams_at_once"] < 16 and in_turn["operations"] < fastest["operations"]
+    assert in_turn["exams_at_once"] < 16 and in_turn["step_seconds"] < fastest["step_seconds"]
 
 
 # A head that takes more than the ViT.
@@ -203,20 +204,6 @@ def test_exams_go_in_turn_for_the_temporal_model_too():
              "--tune-blocks", 1, "--device", "cpu", "--memory", "900MiB"]
     answer = plan(*words)["answer"]
     assert answer["fits"] and re.match("cheap, [0-9]+ exams? at a time$", answer["fastest"]["schedule"])
-
-
-def test_8_bits_take_less_time_within_a_budget():
-    one_exam = ["plan", "vit_small_patch16_224", "--exams", 1, "--frames", 320]
-    words = [*one_exam, "--memory", "8GiB"]
-    exact, rounded = (json.loads(coldframe(*words, *more, "--json").stdout)["answer"] for more in ([], ["--8bit"]))
-    assert rounded["fastest"]["operations"] < exact["fastest"]["operations"]
-    (offered,) = [change["way"] for change in exact["changes"] if change["change"].startswith("--tune-8bit: ")]
-    assert offered == rounded["fastest"]
-    assert "`train --tune --tune-8bit` takes" in coldframe(*words, "--8bit").stdout
-    # Nothing is offered that is no faster.
-    answer = plan("vit_small_patch16_224", "--memory", "3GiB", "--exams", 64)["answer"]
-    assert answer["changes"][0]["change"].startswith("another schedule")
-    assert not any("8bit" in change["change"] for change in answer["changes"])
 
 
 def test_the_most_exams_are_counted_to_the_end():
@@ -233,9 +220,7 @@ def test_what_is_measured_is_as_planned(tmp_path):
     names = [peak["schedule"] for peak in report["measured"]["peaks"]]
     assert names[:2] == ["none", "cheap"] and any(name.endswith("1 exam at a time") for name in names), names
     for peak in report["measured"]["peaks"]:
-        assert peak["predicted"] / peak["measured"] == pytest.approx(1.01, abs=0.04), peak
-    assert [step["step"] for step in report["measured"]["steps"]] == [
-        "block 10", "block 11", "norm and pooling"]
+        assert peak["predicted"] / peak["measured"] == pytest.approx(1, abs=0.02), peak
     assert all(way["step_seconds"] > 0 for way in report["ways"])
     text = page.read_text()
     assert text.count("<svg") >= 4
@@ -243,15 +228,11 @@ def test_what_is_measured_is_as_planned(tmp_path):
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_a_plan_for_a_gpu_says_first_that_the_cpu_was_measured(device):
-    words = ["--measure", "--measure-frames", 1, "--measure-rounds", 1, "--tune-blocks", 1, "--device", device]
-    lines = coldframe("plan", TINY, *words).stdout.splitlines()
-    note = "No GPU was there to measure on: times of an epoch, and what is measured, are those of cpu ("
-    assert lines[1].startswith(note) == (device == "cuda"), lines[1]
-    if device == "cuda":
-        assert "a GPU takes about 500.0 MiB for its context and 18.0 MiB for workspaces of libraries" in lines[1]
-    assert any(line.startswith("Measured on cpu (") for line in lines)
-    assert plan(TINY, *words)["measured"]["device"].startswith("cpu (")
+def test_a_plan_says_first_what_was_measured(device):
+    lines = coldframe("plan", TINY, "--device", device).stdout.splitlines()
+    assert lines[1].startswith("Bytes and times are measured on cpu ("), lines[1]
+    assert ("of a GPU some 500.0 MiB for its context" in lines[1]) == ("18.0 MiB" in lines[1]) == (device == "cuda")
+    assert plan(TINY, "--device", device)["measured_on"].startswith("cpu (")
 
 
 @pytest.mark.parametrize("words,message", [

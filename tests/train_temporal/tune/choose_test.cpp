@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 namespace coldframe::tune {
 namespace {
 
@@ -11,12 +13,14 @@ constexpr std::uint64_t kMiB = 1 << 20;
 // Half is kept for a hundredth more time, a quarter for a tenth.
 StepCost step(std::uint64_t output, std::uint64_t forward_extra, double forward,
               const GraphCost& whole) {
-  GraphCost cheap = whole, lean = whole;
+  StepCost cost{output, forward_extra, forward};
+  cost.graphs.fill(whole);
+  GraphCost &cheap = cost.graph(Keep::kCheap), &slim = cost.graph(Keep::kSlim);
   cheap.saved /= 2;
   cheap.backward *= 1.01;
-  lean.saved /= 4;
-  lean.backward *= 1.1;
-  return {output, forward_extra, forward, {whole, cheap, lean}};
+  slim.saved /= 4;
+  slim.backward *= 1.1;
+  return cost;
 }
 
 // Twelve blocks; weights' gradients and a start-up time do not grow with the frames.
@@ -54,7 +58,7 @@ TEST(Choose, TheFastestThatFitsGoesFirstAndWhatDoesNotFitLast) {
     EXPECT_GE(ways.front().use.seconds, before);
     before = ways.front().use.seconds;
     for (std::size_t i = 0; i < ways.size(); ++i) {
-      EXPECT_EQ(ways[i].fits, ways[i].use.peak <= budget * kMiB);
+      EXPECT_EQ(ways[i].fits, ways[i].use.peak <= planned_part(budget * kMiB));
       EXPECT_GE(ways[i == 0 ? 0 : i - 1].fits, ways[i].fits);
       EXPECT_EQ(ways[i].use.peak, use_of(ways[i].way, task).peak);
     }
@@ -65,6 +69,43 @@ TEST(Choose, TheFastestThatFitsGoesFirstAndWhatDoesNotFitLast) {
     EXPECT_FALSE(ways.front().fits) << word;
   }
   EXPECT_FALSE(consider_ways(task, 4 * kMiB).front().fits);
+}
+
+// Costs are measured within 2 %: what comes nearer to a budget is not taken, unless nothing smaller
+// is there.
+TEST(Choose, TheNextSmallerWayIsTakenWithinTwoPercentOfABudget) {
+  const StepTask task = task_of(16);
+  const std::uint64_t cheap = use_of({Strategy::kCheap, 16, 1, 0}, task).peak;
+  EXPECT_EQ(consider_ways(task, cheap + cheap / 48).front().way.strategy, Strategy::kCheap);
+  const ConsideredWay smaller = consider_ways(task, cheap + cheap / 100).front();
+  EXPECT_NE(smaller.way.strategy, Strategy::kCheap);
+  EXPECT_LE(smaller.use.peak, planned_part(cheap + cheap / 100));
+  const std::uint64_t least = consider_ways(task, 1, Strategy::kOptimal).front().use.peak + 4096;
+  for (const std::uint64_t budget : {least, least + least / 100, least + least / 40})
+    EXPECT_TRUE(consider_ways(task, budget).front().fits) << budget;
+  EXPECT_FALSE(consider_ways(task, least - 8192).front().fits);
+}
+
+// Exams that go in turn, and an exam that is too large by itself.
+TEST(Choose, LessMemoryIsNeverFaster) {
+  const auto task_of_exams = [](std::int64_t exams) { return task_of(8 * exams); };
+  const std::uint64_t most = use_of({Strategy::kNone, 64, 1, 0}, task_of(64)).peak;
+  const std::uint64_t least =
+      consider_ways(task_of(8), 1, Strategy::kOptimal).front().use.peak + 4096;
+  double before = std::numeric_limits<double>::infinity();
+  for (int i = 0; i <= 100; ++i) {
+    const std::uint64_t budget = least + (most - least) / 100 * std::uint64_t(i);
+    const auto exams = exams_that_fit(8, budget, Strategy::kCheap, task_of_exams);
+    double seconds = 0;
+    for (std::int64_t left = 8; left > 0; left -= exams) {
+      const ConsideredWay way = consider_ways(task_of_exams(std::min(exams, left)), budget).front();
+      ASSERT_TRUE(way.fits) << budget;
+      EXPECT_LE(way.use.peak, budget);
+      seconds += way.use.seconds;
+    }
+    EXPECT_LE(seconds, 1.01 * before) << i;
+    before = std::min(before, seconds);
+  }
 }
 
 TEST(Choose, OneChunkTakesItsSchedulesPeak) {

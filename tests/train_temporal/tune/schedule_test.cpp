@@ -18,7 +18,9 @@ using Steps = std::vector<StepCost>;
 // A step whose graph keeps the same in every way.
 StepCost step(std::uint64_t output, const GraphCost& graph, std::uint64_t forward_extra,
               double forward) {
-  return {output, forward_extra, forward, std::vector(keeps(false).size(), graph)};
+  StepCost cost{output, forward_extra, forward};
+  cost.graphs.fill(graph);
+  return cost;
 }
 // A graph that keeps half for a tenth more time, a third for a quarter, or a quarter for half.
 StepCost with_keeps(StepCost cost) {

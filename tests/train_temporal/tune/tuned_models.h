@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "common/cli/log.h"
+#include "common/torch/cpu_memory.h"
 #include "extract/vit/random_weights.h"
 #include "tests/extract/vit/engine_models.h"
 #include "train_temporal/tune/tuned_vit.h"
@@ -25,6 +25,7 @@ class QuietTest : public ::testing::Test {
   void SetUp() override {
     at::set_num_threads(1);
     set_quiet(true);
+    count_cpu_memory();
   }
   void TearDown() override { set_quiet(false); }
 };
@@ -151,17 +152,6 @@ inline Step whole_step(const TunedSource& source, const std::vector<std::string>
 
 inline double most(const torch::Tensor& x) {
   return x.abs().max().item<double>();
-}
-
-// The distance of all gradients together, relative to the norm of the expected ones.
-inline double distance(const std::map<std::string, torch::Tensor>& found,
-                       const std::map<std::string, torch::Tensor>& expected) {
-  double off = 0, all = 0;
-  for (const auto& [name, value] : expected) {
-    off += (found.at(name) - value).square().sum().item<double>();
-    all += value.square().sum().item<double>();
-  }
-  return std::sqrt(off / all);
 }
 
 // tolerance 0: the same bits

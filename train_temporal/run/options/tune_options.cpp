@@ -39,12 +39,6 @@ void add_tune(OptionRows& rows, TrainOptions& options) {
           "a step, and less from there to its first block, as timm's drop_path_rate")
       .needs(kTune, kWeights)
       .in("tune.drop_path");
-  rows.toggle(
-          "tune-8bit", fit.vit.eight_bits,
-          "if the memory budget asks for it, keep the output of each MLP's first layer (fc1) in 8 "
-          "bits for the backward pass: less time within a budget, but gradients are approximate")
-      .needs(kTune, kWeights)
-      .in("tune.eight_bits");
   rows.text("from", options.tune.from, "RUN",
             "go on from the models of a run on the cached features, of the same splits and "
             "options; without it they are fitted first")

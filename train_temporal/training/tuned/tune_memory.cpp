@@ -45,6 +45,13 @@ std::int64_t sum_of(const std::vector<std::int64_t>& frames) {
   return std::accumulate(frames.begin(), frames.end(), std::int64_t{0});
 }
 
+tune::TuneOptions step_options(const FitTask& task, const TuneMemory& memory) {
+  tune::TuneOptions options = vit_options(task.options);
+  options.budget = memory.step;
+  options.head = predict_head(task, memory.micro_batches);
+  return options;
+}
+
 }  // namespace
 
 std::uint64_t step_budget(const FitTask& task, std::uint64_t taken) {
@@ -85,13 +92,16 @@ TuneMemory plan_tuning(const FitTask& task) {
   return memory;
 }
 
+tune::TuneOptions vit_options(const FitOptions& fit) {
+  tune::TuneOptions options = fit.tune.vit;
+  options.precision = fit.precision;
+  options.dropout = fit.tune.dropout > 0;
+  return options;
+}
+
 std::unique_ptr<tune::TunedVit> make_vit(const FitTask& task, const TuneMemory& memory) {
-  tune::TuneOptions options = task.options.tune.vit;
-  options.precision = task.options.precision;
-  options.dropout = task.options.tune.dropout > 0;
-  options.budget = memory.step;
-  options.head = predict_head(task, memory.micro_batches);
-  return std::make_unique<tune::TunedVit>(*task.tuned, options, task.seed, task.dataset.device);
+  return std::make_unique<tune::TunedVit>(*task.tuned, step_options(task, memory), task.seed,
+                                          task.dataset.device);
 }
 
 bool exams_go_in_turn(const FitOptions& options, const Objective& objective) {
@@ -105,7 +115,7 @@ std::uint64_t predict_vit_step(const FitTask& task) {
   const Objective objective(task.targets, task.split.train, task.options.objective);
   const bool in_turn = exams_go_in_turn(task.options, objective);
   const std::uint64_t training =
-      make_vit(task, memory)->predicted_bytes(memory.frames, in_turn ? memory.exam : 0);
+      tune::predicted_bytes(step_options(task, memory), memory.frames, in_turn ? memory.exam : 0);
   return std::max(training, predict_model(task, memory.micro_batches).training);  // or evaluation
 }
 

@@ -29,7 +29,10 @@ std::uint64_t step_budget(const FitTask& task, std::uint64_t taken);
 // them.
 bool exams_go_in_turn(const FitOptions& options, const Objective& objective);
 
-// The predicted peak of ViT and temporal model in a step; 0 for a fit without a ViT.
+// What all fits of these options tune, and how, apart from the budget of a step.
+tune::TuneOptions vit_options(const FitOptions& fit);
+// The predicted peak of ViT and temporal model in a step, by the costs in task.options.tune; 0 for
+// a fit without a ViT.
 std::uint64_t predict_vit_step(const FitTask& task);
 // A fit's ViT. `memory`: its plan.
 std::unique_ptr<tune::TunedVit> make_vit(const FitTask& task, const TuneMemory& memory);

@@ -35,8 +35,6 @@ bool drops(Keep keep, Again kind, const Stays& stays, std::uint64_t bytes) {
 //   product(x, factors, weight, bias)       linear, of what is cast already
 //   is_parameter(x)
 //   again(kind, inputs, compute)            compute(ops, inputs), whose result may be dropped
-//   round(x, width)                         with Keep::kRounded, x [..., width] is kept in 8 bits,
-//                                           unless it needs no gradient or is computed again
 template <class Base>
 struct Recomputing : Base {
   using Base::Base;
@@ -53,7 +51,6 @@ struct Recomputing : Base {
     if (gives < takes) return compute(*this, inputs);
     return this->again(gives > 3 * takes ? Again::kWide : Again::kProduct, inputs, compute);
   }
-  void hidden(const Value& x, std::int64_t width) { this->round(x, width); }
   Value cast(const Value& x) {
     return pointwise({x}, [](Base& ops, const Inputs& in) { return ops.cast(in[0]); });
   }

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "train_temporal/models/mixed_precision.h"
-#include "train_temporal/tune/recompute/eight_bits.h"
 
 namespace coldframe::tune {
 namespace {
@@ -139,15 +138,6 @@ torch::Tensor TensorRecipes::run(Again kind, const Tensors& inputs, const Comput
   }
   entries_.push_back({result.storage().getWeakStorageImpl(), std::move(recipe)});
   return result;
-}
-
-void TensorRecipes::round(const torch::Tensor& tensor) {
-  if (keep_ != Keep::kRounded || !tensor.requires_grad() || recipe_of(tensor)) return;
-  TORCH_INTERNAL_ASSERT(tensor.is_contiguous() && tensor.nbytes() == tensor.storage().nbytes(),
-                        "parts of it have their places in what is unpacked");
-  const auto values = [packed = EightBits(tensor)] { return packed.values(); };
-  entries_.push_back(
-      {tensor.storage().getWeakStorageImpl(), std::make_shared<TensorRecipe>(values)});
 }
 
 }  // namespace coldframe::tune

@@ -1,7 +1,6 @@
 // Graphs of LibTorch's autograd that keep less: what an operation saves for the way back is dropped
 // where it can be computed again (recomputing.h), by hooks on autograd's saved tensors. Its own
-// formulas of gradients see the same numbers, so that gradients have the same bits (but for what is
-// kept in 8 bits).
+// formulas of gradients see the same numbers, so that gradients have the same bits.
 #pragma once
 
 #include <functional>
@@ -43,8 +42,6 @@ class TensorRecipes {
   TensorRecipes& operator=(const TensorRecipes&) = delete;
 
   torch::Tensor run(Again kind, const Tensors& inputs, const Compute& compute);
-  // With Keep::kRounded, what saves this tensor or parts of it keeps it in 8 bits.
-  void round(const torch::Tensor& tensor);
   // For a node of the graph that saves this tensor.
   std::shared_ptr<KeptTensor> pack(const torch::Tensor& tensor);
 
@@ -83,9 +80,6 @@ struct RecordedOperations : vit::TorchOperations {
     return frugal ? frugal_gelu(x, "tanh") : at::gelu(x, "tanh");
   }
   bool is_parameter(const Value& x) const { return x.dim() == 1; }
-  void round(const Value& x, std::int64_t) const {
-    if (recipes) recipes->round(x);
-  }
   template <class Compute>
   Value again(Again kind, const std::vector<Value>& inputs, const Compute& compute) {
     if (!recipes) return compute(*this, inputs);

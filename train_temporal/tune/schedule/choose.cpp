@@ -168,7 +168,7 @@ std::int64_t exams_that_fit(std::int64_t exams, std::uint64_t budget, Strategy s
   const auto fits = [&](std::int64_t some) {
     const StepTask task = task_of(some);
     return sizes(task).front() == task.frames &&
-           use_of({strategy, task.frames, 1, 0}, task).peak <= budget;
+           use_of({strategy, task.frames, 1, 0}, task).peak <= planned_part(budget);
   };
   std::int64_t low = 1, high = exams;
   while (low < high) {
@@ -181,9 +181,10 @@ std::int64_t exams_that_fit(std::int64_t exams, std::uint64_t budget, Strategy s
   return low;
 }
 
-std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t budget,
-                                         std::optional<Strategy> strategy) {
-  const std::uint64_t most = budget == 0 ? kAnyBudget : budget;
+namespace {
+
+std::vector<ConsideredWay> ways_within(const StepTask& task, std::uint64_t most,
+                                       std::optional<Strategy> strategy) {
   std::vector<ConsideredWay> found;
   const std::vector<std::int64_t> all_sizes = sizes(task);
   for (const std::int64_t size : all_sizes) {
@@ -224,6 +225,16 @@ std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t bud
     return a.use.seconds != b.use.seconds ? a.use.seconds < b.use.seconds : a.use.peak < b.use.peak;
   });
   return found;
+}
+
+}  // namespace
+
+std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t budget,
+                                         std::optional<Strategy> strategy) {
+  const std::uint64_t most = budget == 0 ? kAnyBudget : budget;
+  auto ways = ways_within(task, planned_part(most), strategy);
+  if (!ways.front().fits) ways = ways_within(task, most, strategy);
+  return ways;
 }
 
 }  // namespace coldframe::tune

@@ -18,7 +18,6 @@ class Needs {
  public:
   Needs(std::span<const StepCost> chain) : chain_(chain) {}
 
-  std::span<const Keep> keeps(std::size_t s) const { return chain_[s].keeps(); }
   // Running s with its graph needs this: forward, and later backward.
   std::uint64_t with_graph(std::size_t s, std::size_t t, Keep keep) const {
     const GraphCost& cost = chain_[s].graph(keep);
@@ -132,7 +131,7 @@ class Programme {
 
   Stairs stairs(const OfParts<Stairs>& parts, std::size_t s, std::size_t t) {
     const Stairs nothing{{0, 0, {}}};
-    for (const Keep keep : needs_.keeps(s)) {
+    for (const Keep keep : kKeeps) {
       const double own = chain_[s].forward + chain_[s].graph(keep).backward;
       const std::int64_t need = slots_of(needs_.with_graph(s, t, keep));
       const std::int64_t graph = graph_slots(s, t, keep);
@@ -231,7 +230,7 @@ class Least {
 
   Part part(const OfParts<Part>& parts, std::size_t s, std::size_t t) const {
     Part best{std::numeric_limits<std::uint64_t>::max(), {}};
-    for (const Keep keep : needs_.keeps(s)) {
+    for (const Keep keep : kKeeps) {
       const std::uint64_t rest = s < t ? needs_.graph(s, keep) + parts(s + 1, t).bytes : 0;
       const std::uint64_t bytes = std::max(needs_.with_graph(s, t, keep), rest);
       if (bytes < best.bytes) best = {bytes, {0, keep}};

@@ -4,8 +4,10 @@
 // executor follows a schedule, a plan simulates it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -15,23 +17,14 @@ namespace coldframe::tune {
 
 // What the graph of a step keeps for its way back.
 enum class Keep {
-  kWhole,   // all that operators save
-  kCheap,   // what is pointwise is computed again: norms, activations, casts, half-precision sums
-  kSlim,    // so are products that give over three times what they take: fc1, LoRA's second matrix
-  kLean,    // so are those that give at least as many: qkv, proj, fc1
-  kRounded  // as kCheap, with what fc1 gives in 8 bits (recompute/eight_bits.h): gradients are
-            // approximate, so only where that is allowed
+  kWhole,  // all that operators save
+  kCheap,  // what is pointwise is computed again: norms, activations, casts, half-precision sums
+  kSlim,   // so are products that give over three times what they take: fc1, LoRA's second matrix
+  kLean    // so are those that give at least as many: qkv, proj, fc1
 };
-inline const WordTable<Keep> kKeepWords{{"whole", Keep::kWhole},
-                                        {"cheap", Keep::kCheap},
-                                        {"slim", Keep::kSlim},
-                                        {"lean", Keep::kLean},
-                                        {"rounded", Keep::kRounded}};
-inline constexpr Keep kKeeps[] = {Keep::kWhole, Keep::kCheap, Keep::kSlim, Keep::kLean,
-                                  Keep::kRounded};
-inline std::span<const Keep> keeps(bool eight_bits) {
-  return std::span(kKeeps).first(std::size(kKeeps) - (eight_bits ? 0 : 1));
-}
+inline const WordTable<Keep> kKeepWords{
+    {"whole", Keep::kWhole}, {"cheap", Keep::kCheap}, {"slim", Keep::kSlim}, {"lean", Keep::kLean}};
+inline constexpr Keep kKeeps[] = {Keep::kWhole, Keep::kCheap, Keep::kSlim, Keep::kLean};
 
 // Of a step whose graph keeps so much.
 struct GraphCost {
@@ -50,10 +43,7 @@ struct StepCost {
   std::uint64_t output = 0;
   std::uint64_t forward_extra = 0;  // beyond input and output, while it runs without a graph
   double forward = 0;
-  // Of the first so many of kKeeps.
-  std::vector<GraphCost> graphs = std::vector<GraphCost>(tune::keeps(false).size());
-
-  std::span<const Keep> keeps() const { return std::span(kKeeps).first(graphs.size()); }
+  std::array<GraphCost, std::size(kKeeps)> graphs{};  // of each of kKeeps
 
   const GraphCost& graph(Keep keep) const { return graphs[static_cast<std::size_t>(keep)]; }
   GraphCost& graph(Keep keep) { return graphs[static_cast<std::size_t>(keep)]; }

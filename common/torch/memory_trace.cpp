@@ -1,0 +1,58 @@
+#include "common/torch/memory_trace.h"
+
+#include <c10/core/Allocator.h>
+
+#include <algorithm>
+#include <mutex>
+
+namespace coldframe {
+
+// LibTorch's allocators tell the thread's profiler what they give and get, the counting one too.
+// On a GPU a backward pass runs on a thread of its own, which inherits the profiler.
+class MemoryTrace::Account : public c10::MemoryReportingInfoBase {
+ public:
+  explicit Account(const torch::Device& device) : type_(device.type()) {}
+
+  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t,
+                         c10::Device device) override {
+    if (device.type() != type_) return;
+    const std::lock_guard lock(mutex_);
+    live_ += bytes;
+    if (bytes > 0) rises_.push_back(live_);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+
+  std::int64_t live() const {
+    const std::lock_guard lock(mutex_);
+    return live_;
+  }
+  std::vector<std::int64_t> rises() const {
+    const std::lock_guard lock(mutex_);
+    return rises_;
+  }
+
+ private:
+  c10::DeviceType type_;
+  mutable std::mutex mutex_;
+  std::int64_t live_ = 0;
+  std::vector<std::int64_t> rises_;
+};
+
+MemoryTrace::MemoryTrace(const torch::Device& device)
+    : account_(std::make_shared<Account>(device)),
+      follows_(c10::DebugInfoKind::PROFILER_STATE, account_) {}
+
+std::int64_t MemoryTrace::live() const {
+  return account_->live();
+}
+
+std::int64_t MemoryTrace::peak() const {
+  const std::vector<std::int64_t> all = rises();
+  return all.empty() ? 0 : std::max<std::int64_t>(0, std::ranges::max(all));
+}
+
+std::vector<std::int64_t> MemoryTrace::rises() const {
+  return account_->rises();
+}
+
+}  // namespace coldframe

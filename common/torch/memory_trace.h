@@ -1,0 +1,32 @@
+// What tensors take while something runs, allocation by allocation, on whichever device computes.
+#pragma once
+
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/torch/tensor.h"
+
+namespace coldframe {
+
+// Follows, from its construction on, what the thread that made it takes and gives back on a device,
+// and so do backward passes that it starts. Another one that is made meanwhile goes before it. The
+// CPU's memory has to be counted by now (count_cpu_memory()).
+class MemoryTrace {
+ public:
+  explicit MemoryTrace(const torch::Device& device);
+
+  // Bytes above those at the start; below 0 where more was given back than taken.
+  std::int64_t live() const;
+  std::int64_t peak() const;                // at least 0
+  std::vector<std::int64_t> rises() const;  // live() behind each allocation
+
+ private:
+  class Account;
+  std::shared_ptr<Account> account_;
+  c10::DebugInfoGuard follows_;
+};
+
+}  // namespace coldframe
