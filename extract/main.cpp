@@ -4,10 +4,10 @@
 #include <memory>
 #include <optional>
 
-#include "cache/maintain/lock.h"
-#include "cache/maintain/parts.h"
-#include "cache/maintain/update_metadata.h"
-#include "cache/read/reader.h"
+#include "cache/store/lock.h"
+#include "cache/store/pack.h"
+#include "cache/store/parts.h"
+#include "cache/store/reader.h"
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"

@@ -10,10 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "cache/format/cut.h"
 #include "cache/format/exam.h"
 #include "cache/format/recipe.h"
-#include "cache/format/storage_type.h"
 #include "cache/hdf5/dataset.h"
 
 namespace coldframe::cache {

@@ -1,13 +1,23 @@
-// A recipe says what a cache was made with. Two caches may be mixed or compared only if their
-// recipes say so.
+// The types of numbers in which a cache may store features.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "common/files/json.h"
+#include "common/numbers/dtype.h"
+#include "common/text/word_table.h"
 
 namespace coldframe::cache {
+
+inline const WordTable<DType> kStorageTypes{{"float16", DType::kFp16}, {"float32", DType::kFp32}};
+
+// A recipe says what a cache was made with. Two caches may be mixed or compared only if their
+// recipes say so.
 
 struct Recipe {
   // Everything that decides the features of one frame: weights' SHA-256, architecture, pooling, the
@@ -45,5 +55,28 @@ std::vector<std::string> differences(const Recipe& a, const Recipe& b, const Sid
 
 Json to_json(const Recipe& recipe);         // {"features": …, "storage": …}, without notes
 Recipe recipe_from_json(const Json& json);  // CacheError when it is not one
+
+// A cut cache also holds, for each frame of each view, what enters one block of the ViT: that block
+// and all behind it can then be trained without the frames and without what comes before.
+
+struct Cut {
+  std::int64_t block = 0;  // counted from 0; before block 0 the frames themselves are kept
+  // One frame's: tokens [N, D], prefix tokens and positions included, or pixels [H, W, 3].
+  std::vector<std::int64_t> shape;
+  DType storage = DType::kFp16;  // of tokens; pixels are uint8
+
+  bool is_pixels() const { return block == 0; }
+  DType type() const { return is_pixels() ? DType::kUint8 : storage; }
+  std::size_t row_bytes() const;  // of one frame
+  bool operator==(const Cut&) const = default;
+};
+
+// Stored rows as numbers.
+std::vector<float> values_of(const Cut& cut, std::span<const std::byte> rows);
+
+// The value of Recipe::storage under "cut": {"block": 8, "shape": [197, 384]}.
+Json to_json(const Cut& cut);
+// `storage`: of the cache. CacheError when the recipe's cut is none.
+std::optional<Cut> find_cut(const Recipe& recipe, DType storage);
 
 }  // namespace coldframe::cache

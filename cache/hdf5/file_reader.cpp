@@ -2,18 +2,648 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "cache/format/format.h"
-#include "cache/hdf5/checksums.h"
-#include "cache/hdf5/chunk_index.h"
-#include "cache/hdf5/messages.h"
-#include "cache/hdf5/object_header.h"
+#include "cache/hdf5/dataset.h"
+#include "common/cli/error.h"
+#include "common/files/bytes/byte_cursor.h"
+#include "common/files/bytes/byte_source.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::hdf5 {
+
+// Decodes the messages of an object header, as far as this format has them (HDF5 File Format
+// Specification 3.0, IV.A.2). Every function throws CacheError without the object's name. Internal
+// to cache/hdf5.
+
+using Bytes = std::span<const std::byte>;
+
+struct RefuseAsMalformed {
+  std::string_view what;
+  [[noreturn]] void operator()(const BeyondEnd&) const {
+    throw CacheError(concat("malformed HDF5: ", what, " ends too early"));
+  }
+};
+
+// `what` names the structure in the errors; the text must outlive the cursor.
+class Cursor : public ByteCursor<RefuseAsMalformed> {
+ public:
+  Cursor(Bytes bytes, std::string_view what)
+      : ByteCursor(bytes, std::endian::little, {what}), what_(what) {}
+  void expect(std::string_view signature) {
+    if (text(signature.size()) != signature)
+      throw CacheError(concat("malformed HDF5: ", what_, " without its signature"));
+  }
+
+ private:
+  std::string_view what_;
+};
+
+inline constexpr std::size_t kChecksumBytes = 4;  // behind every block of metadata
+
+struct Link {
+  std::string name;
+  bool is_hard = false;
+  std::uint64_t address = 0;           // of the object header, when it is hard
+  std::optional<std::uint64_t> order;  // of creation
+};
+Link decode_link(Bytes body);
+
+struct Dataspace {
+  enum class Kind { kScalar = 0, kSimple = 1, kNull = 2 };
+  Kind kind = Kind::kScalar;
+  std::vector<std::uint64_t> size;
+  bool may_grow = false;
+};
+Dataspace decode_dataspace(Bytes body);
+
+struct Datatype {
+  Type type;
+  std::size_t text_bytes;  // 0 unless it is a text
+};
+Datatype decode_datatype(Bytes body);
+
+// The layout by which a dataset's chunks are found (IV.A.2.i, version 4).
+struct ChunkLayout {
+  std::vector<std::uint64_t> chunk;  // elements in each dimension, then bytes of an element
+  bool is_single = false;            // one chunk, described here; else a fixed array at `address`
+  std::uint64_t address = 0;
+  std::uint64_t stored_bytes = 0, filter_mask = 0;  // of the single chunk
+};
+ChunkLayout decode_layout(Bytes body);
+
+bool is_fletcher32_alone(Bytes filters);
+
+struct Attribute {
+  std::string name;
+  Datatype type;
+  Dataspace space;
+  Bytes value;  // may be longer than the value
+};
+Attribute decode_attribute(Bytes body);
+
+// Object headers of version 2 and their messages (HDF5 File Format Specification 3.0, IV.A.1.b).
+
+inline constexpr std::uint64_t kNoAddress = ~std::uint64_t{0};
+
+// Supported message types (IV.A.2), and those that are rejected by name.
+enum class MessageKind : std::uint8_t {
+  kNil = 0x00,
+  kDataspace = 0x01,
+  kLinkInfo = 0x02,
+  kDatatype = 0x03,
+  kFillValueOld = 0x04,
+  kFillValue = 0x05,
+  kLink = 0x06,
+  kExternalFiles = 0x07,
+  kLayout = 0x08,
+  kGroupInfo = 0x0a,
+  kFilters = 0x0b,
+  kAttribute = 0x0c,
+  kContinuation = 0x10,
+  kModificationTime = 0x12,
+  kAttributeInfo = 0x15,
+  kReferenceCount = 0x16,
+};
+
+struct Message {
+  MessageKind kind;
+  bool shared;  // its content lies elsewhere
+  std::span<const std::byte> body;
+};
+
+struct ObjectHeader {
+  std::vector<std::vector<std::byte>> blocks;  // what the messages point into
+  std::vector<Message> messages;
+
+  // Null when there is none. CacheError when there are several.
+  const Message* find(MessageKind kind) const;
+};
+
+// Reads the headers of one file. All of them together may be no larger than the file and in no more
+// blocks than a million, so that headers that point at each other come to an end.
+class HeaderReader {
+ public:
+  HeaderReader(const ByteSource& store, Checksums checksums);
+  ObjectHeader read(std::uint64_t address);  // CacheError
+
+ private:
+  std::vector<std::byte> block(std::uint64_t address, std::uint64_t size);
+
+  const ByteSource& store_;
+  const Checksums checksums_;
+  std::uint64_t bytes_left_, blocks_left_;
+};
+
+// Bytes of the file, bounded before they are allocated. CacheError beyond its end.
+std::vector<std::byte> read_block(const ByteSource& store, std::uint64_t address,
+                                  std::uint64_t size);
+
+// HDF5's own checksums, which are compared where no trailer vouches for a file.
+
+// HDF5 stores Jenkins' lookup3 (initial value 0) of a block of metadata in the 4 bytes after it.
+std::uint32_t lookup3(std::span<const std::byte> bytes);
+// The last 4 bytes of a chunk hold Fletcher's checksum of the others.
+std::uint32_t fletcher32(std::span<const std::byte> bytes);
+
+// read_block() of metadata. CacheError where the checksum behind them is compared and another.
+std::vector<std::byte> read_metadata_block(const ByteSource& store, std::uint64_t address,
+                                           std::uint64_t size, Checksums checksums);
+// CacheError unless the chunk has its checksum.
+void check_chunk(const ByteSource& store, const Extent& chunk);
+
+// Finds where the chunks of a dataset lie.
+
+// The address of every chunk in order of its rows. Each has `layout.chunk[0]` rows, the last one
+// padded, and fletcher32's checksum behind them. CacheError when one is missing, has another size
+// or lies beyond the end of the file; its text begins with a verb, for the caller to name the
+// dataset.
+std::vector<std::uint64_t> chunk_addresses(const ByteSource& store, const ChunkLayout& layout,
+                                           const DatasetSpec& spec, Checksums checksums);
+
+namespace {
+
+// IV.A.2.d: the encoding of a type without its version: class, 3 bytes of flags, size, properties.
+// The first property of an integer or a float is the offset of its bits, the second their number.
+struct NumberEncoding {
+  DType type;
+  unsigned kind, flags, size;
+  std::uint64_t properties[2];
+};
+
+constexpr unsigned kInteger = 0, kFloat = 1, kString = 3;
+constexpr unsigned kSigned = 0x08, kImpliedBit = 0x20;
+constexpr unsigned kNulPaddedUtf8 = 0x11;
+
+// Exponent's location and size, mantissa's location and size, then the bias of 4 bytes.
+constexpr std::uint64_t float_properties(unsigned exponent_at, unsigned exponent_bits,
+                                         unsigned mantissa_bits, unsigned bias) {
+  return exponent_at | exponent_bits << 8 | std::uint64_t{mantissa_bits} << 24 |
+         std::uint64_t{bias} << 32;
+}
+constexpr std::uint64_t bits(unsigned count) {
+  return std::uint64_t{count} << 16;
+}
+
+constexpr NumberEncoding kNumbers[] = {
+    {DType::kUint8, kInteger, 0, 1, {bits(8), 0}},
+    {DType::kInt32, kInteger, kSigned, 4, {bits(32), 0}},
+    {DType::kInt64, kInteger, kSigned, 8, {bits(64), 0}},
+    {DType::kUint32, kInteger, 0, 4, {bits(32), 0}},
+    {DType::kUint64, kInteger, 0, 8, {bits(64), 0}},
+    {DType::kFp16, kFloat, kImpliedBit | 15 << 8, 2, {bits(16), float_properties(10, 5, 10, 15)}},
+    {DType::kFp32, kFloat, kImpliedBit | 31 << 8, 4, {bits(32), float_properties(23, 8, 23, 127)}},
+    {DType::kFp64,
+     kFloat,
+     kImpliedBit | 63 << 8,
+     8,
+     {bits(64), float_properties(52, 11, 52, 1023)}},
+};
+
+}  // namespace
+
+Datatype decode_datatype(Bytes body) {
+  Cursor cursor(body, "a type");
+  const auto kind_and_version = static_cast<unsigned>(cursor.number(1));
+  const unsigned kind = kind_and_version & 0x0f, version = kind_and_version >> 4;
+  const auto flags = static_cast<unsigned>(cursor.number(3));
+  const std::uint64_t size = cursor.number(4);
+  const bool known_version = version >= 1 && version <= 3;
+  if (known_version && kind == kString) {
+    require(size > 0 && size <= kLongestText, concat("a text of ", size, " bytes"));
+    if (flags == kNulPaddedUtf8) return {kText, size};
+  }
+  if (known_version && (kind == kInteger || kind == kFloat)) {
+    const std::uint64_t first = cursor.number(4), second = kind == kFloat ? cursor.number(8) : 0;
+    for (const NumberEncoding& number : kNumbers)
+      if (number.kind == kind && number.flags == flags && number.size == size &&
+          number.properties[0] == first && number.properties[1] == second)
+        return {number.type, 0};
+  }
+  throw CacheError("a type that this format does not have");
+}
+
+Link decode_link(Bytes body) {
+  constexpr unsigned kNameWidth = 0x03, kHasOrder = 0x04, kHasKind = 0x08, kHasCharset = 0x10;
+  Cursor cursor(body, "a link");
+  require(cursor.number(1) == 1, "a link of another version than this format has");
+  const auto flags = static_cast<unsigned>(cursor.number(1));
+  Link link;
+  link.is_hard = (flags & kHasKind) == 0 || cursor.number(1) == 0;
+  if ((flags & kHasOrder) != 0) link.order = cursor.number(8);
+  if ((flags & kHasCharset) != 0) cursor.take(1);
+  const std::uint64_t length = cursor.number(std::size_t{1} << (flags & kNameWidth));
+  require(length > 0 && length <= kLongestLinkName, "a link with an impossible name");
+  const Bytes name = cursor.take(length);
+  link.name.assign(reinterpret_cast<const char*>(name.data()), name.size());
+  require(link.name.find('\0') == std::string::npos, "a link with an impossible name");
+  if (link.is_hard) link.address = cursor.number(8);
+  return link;
+}
+
+Dataspace decode_dataspace(Bytes body) {
+  constexpr std::uint64_t kMostRank = 32, kHasLargest = 0x01;
+  Cursor cursor(body, "a data space");
+  require(cursor.number(1) == 2, "a data space of another version than this format has");
+  const std::uint64_t rank = cursor.number(1), flags = cursor.number(1), kind = cursor.number(1);
+  require(kind <= 2 && rank <= kMostRank && (kind == 1 || rank == 0), "an impossible data space");
+  Dataspace space;
+  space.kind = static_cast<Dataspace::Kind>(kind);
+  for (std::uint64_t i = 0; i < rank; ++i) space.size.push_back(cursor.number(8));
+  if ((flags & kHasLargest) != 0)
+    for (const std::uint64_t size : space.size)
+      space.may_grow = cursor.number(8) != size || space.may_grow;
+  return space;
+}
+
+ChunkLayout decode_layout(Bytes body) {
+  constexpr std::uint64_t kChunked = 2, kSingleIsFiltered = 0x02;
+  constexpr std::uint64_t kSingleChunk = 1, kFixedArray = 3;
+  Cursor cursor(body, "a layout");
+  const std::uint64_t version = cursor.number(1);
+  require(cursor.number(1) == kChunked, "is not chunked");
+  require(version == 4, "has a layout of another version than this format has");
+  const std::uint64_t flags = cursor.number(1), rank = cursor.number(1), width = cursor.number(1);
+  require(rank <= 5 && width >= 1 && width <= 8 && (flags & ~kSingleIsFiltered) == 0,
+          "has odd chunks");
+  ChunkLayout layout;
+  for (std::uint64_t i = 0; i < rank; ++i) layout.chunk.push_back(cursor.number(width));
+  const std::uint64_t index = cursor.number(1);
+  require(index == kSingleChunk || index == kFixedArray,
+          "has an index of chunks that this format does not have");
+  layout.is_single = index == kSingleChunk;
+  if (layout.is_single) {
+    require((flags & kSingleIsFiltered) != 0, "has filters other than fletcher32");
+    layout.stored_bytes = cursor.number(8);
+    layout.filter_mask = cursor.number(4);
+  } else {
+    cursor.take(1);  // bits of a page's number of entries; the array itself has it too
+  }
+  layout.address = cursor.number(8);
+  return layout;
+}
+
+bool is_fletcher32_alone(Bytes filters) {
+  constexpr std::uint64_t kFletcher32 = 3;
+  Cursor cursor(filters, "a list of filters");
+  return cursor.number(1) == 2 && cursor.number(1) == 1 && cursor.number(2) == kFletcher32;
+}
+
+Attribute decode_attribute(Bytes body) {
+  Cursor cursor(body, "an attribute");
+  require(cursor.number(1) == 3 && cursor.number(1) == 0,
+          "an attribute of another version than this format has");
+  const std::uint64_t name_size = cursor.number(2), type_size = cursor.number(2),
+                      space_size = cursor.number(2);
+  cursor.take(1);  // the name's character set
+  Attribute attribute;
+  attribute.name = unpad(cursor.take(name_size));
+  const Bytes type = cursor.take(type_size), space = cursor.take(space_size);
+  try {
+    attribute.type = decode_datatype(type);
+  } catch (const CacheError& error) {
+    throw CacheError(concat("attribute ", attribute.name, " has ", error.what()));
+  }
+  attribute.space = decode_dataspace(space);
+  attribute.value = cursor.take(cursor.left());
+  return attribute;
+}
+
+namespace {
+
+constexpr std::uint64_t kMostBlocks = 1u << 20;
+constexpr std::size_t kSignatureBytes = 4;
+
+// Bits of the header's flags.
+constexpr unsigned kSizeWidth = 0x03, kTracksOrder = 0x04, kHasPhaseChange = 0x10, kHasTimes = 0x20;
+constexpr unsigned kMessageIsShared = 0x02;
+// Signature, version, flags, times, phase change, size of the first block.
+constexpr std::size_t kLongestPrefix = 4 + 1 + 1 + 16 + 4 + 8;
+
+bool is_known(MessageKind kind) {
+  switch (kind) {
+    case MessageKind::kNil:
+    case MessageKind::kDataspace:
+    case MessageKind::kLinkInfo:
+    case MessageKind::kDatatype:
+    case MessageKind::kFillValueOld:
+    case MessageKind::kFillValue:
+    case MessageKind::kLink:
+    case MessageKind::kExternalFiles:
+    case MessageKind::kLayout:
+    case MessageKind::kGroupInfo:
+    case MessageKind::kFilters:
+    case MessageKind::kAttribute:
+    case MessageKind::kContinuation:
+    case MessageKind::kModificationTime:
+    case MessageKind::kAttributeInfo:
+    case MessageKind::kReferenceCount:
+      return true;
+  }
+  return false;
+}
+
+struct Continuation {
+  std::uint64_t address, size;
+};
+
+// Appends the messages of one block; fewer bytes than a message's head are a gap at the end.
+void read_messages(std::span<const std::byte> bytes, unsigned flags, ObjectHeader& header,
+                   std::vector<Continuation>& more) {
+  Cursor cursor(bytes, "an object header");
+  const std::size_t head = (flags & kTracksOrder) != 0 ? 6 : 4;
+  while (cursor.left() >= head) {
+    Message message{};
+    message.kind = static_cast<MessageKind>(cursor.number(1));
+    const std::uint64_t size = cursor.number(2);
+    message.shared = (cursor.number(1) & kMessageIsShared) != 0;
+    if (head == 6) cursor.take(2);
+    message.body = cursor.take(size);
+    if (!is_known(message.kind))
+      throw CacheError(concat("an object header has a message of kind ",
+                              static_cast<unsigned>(message.kind),
+                              ", which this format does not have"));
+    if (message.kind == MessageKind::kContinuation) {
+      Cursor body(message.body, "a continuation");
+      const std::uint64_t address = body.number(8);
+      more.push_back({address, body.number(8)});
+    } else if (message.kind != MessageKind::kNil) {
+      header.messages.push_back(message);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> read_block(const ByteSource& store, std::uint64_t address,
+                                  std::uint64_t size) {
+  if (address > store.size() || size > store.size() - address)
+    throw CacheError("malformed HDF5: an address beyond the end of the file");
+  std::vector<std::byte> bytes(size);
+  store.read_at(address, bytes);
+  return bytes;
+}
+
+const Message* ObjectHeader::find(MessageKind kind) const {
+  const Message* found = nullptr;
+  for (const Message& message : messages) {
+    if (message.kind != kind) continue;
+    if (found != nullptr)
+      throw CacheError(concat("malformed HDF5: two messages of kind ", static_cast<unsigned>(kind),
+                              " in one object header"));
+    found = &message;
+  }
+  return found;
+}
+
+HeaderReader::HeaderReader(const ByteSource& store, Checksums checksums)
+    : store_(store), checksums_(checksums), bytes_left_(store.size()), blocks_left_(kMostBlocks) {}
+
+std::vector<std::byte> HeaderReader::block(std::uint64_t address, std::uint64_t size) {
+  if (size > bytes_left_ || blocks_left_ == 0)
+    throw CacheError("malformed HDF5: the object headers are larger than the file");
+  bytes_left_ -= size;
+  --blocks_left_;
+  return read_block(store_, address, size);
+}
+
+ObjectHeader HeaderReader::read(std::uint64_t address) {
+  const std::uint64_t end = store_.size();
+  if (address >= end) throw CacheError("malformed HDF5: an address beyond the end of the file");
+  const auto prefix =
+      read_block(store_, address, std::min<std::uint64_t>(kLongestPrefix, end - address));
+  Cursor cursor(prefix, "an object header");
+  cursor.expect("OHDR");
+  if (cursor.number(1) != 2)
+    throw CacheError("an object header of another version than this format has");
+  const auto flags = static_cast<unsigned>(cursor.number(1));
+  if ((flags & kHasTimes) != 0) cursor.take(16);
+  if ((flags & kHasPhaseChange) != 0) cursor.take(4);
+  const std::uint64_t size = cursor.number(std::size_t{1} << (flags & kSizeWidth));
+
+  ObjectHeader header;
+  std::vector<Continuation> more;
+  // The checksum behind it must be there, compared or not.
+  const std::uint64_t with_checksum = std::min(size, end) + kChecksumBytes;
+  const std::uint64_t head = prefix.size() - cursor.left();
+  if (checksums_ == Checksums::kCompared)
+    read_metadata_block(store_, address, head + std::min(size, end), checksums_);
+  header.blocks.push_back(block(address + head, with_checksum));
+  read_messages(std::span(header.blocks.back()).first(with_checksum - kChecksumBytes), flags,
+                header, more);
+  for (std::size_t i = 0; i < more.size(); ++i) {
+    header.blocks.push_back(block(more[i].address, more[i].size));
+    const std::span<const std::byte> bytes(header.blocks.back());
+    Cursor inside(bytes, "a continued object header");
+    inside.expect("OCHK");
+    if (inside.left() < kChecksumBytes) inside.take(kChecksumBytes);
+    if (checksums_ == Checksums::kCompared)
+      read_metadata_block(store_, more[i].address, more[i].size - kChecksumBytes, checksums_);
+    read_messages(bytes.subspan(kSignatureBytes, inside.left() - kChecksumBytes), flags, header,
+                  more);
+  }
+  return header;
+}
+
+namespace {
+
+std::uint32_t byte_at(std::span<const std::byte> bytes, std::size_t at) {
+  return std::to_integer<std::uint32_t>(bytes[at]);
+}
+
+// Little-endian, of at most 4 bytes.
+std::uint32_t word_at(std::span<const std::byte> bytes, std::size_t at) {
+  std::uint32_t word = 0;
+  for (std::size_t i = 0; i < 4 && at + i < bytes.size(); ++i)
+    word |= byte_at(bytes, at + i) << 8 * i;
+  return word;
+}
+
+void require_checksum(std::span<const std::byte> with_checksum, auto checksum) {
+  const std::size_t size = with_checksum.size() - kChecksumBytes;
+  if (word_at(with_checksum, size) != checksum(with_checksum.first(size)))
+    throw CacheError("damaged: one of HDF5's own checksums does not match");
+}
+
+}  // namespace
+
+// Bob Jenkins, lookup3.c, hashlittle().
+std::uint32_t lookup3(std::span<const std::byte> bytes) {
+  std::uint32_t a = 0xdeadbeef + static_cast<std::uint32_t>(bytes.size()), b = a, c = a;
+  for (; bytes.size() > 12; bytes = bytes.subspan(12)) {
+    a += word_at(bytes, 0), b += word_at(bytes, 4), c += word_at(bytes, 8);
+    a -= c, a ^= std::rotl(c, 4), c += b;
+    b -= a, b ^= std::rotl(a, 6), a += c;
+    c -= b, c ^= std::rotl(b, 8), b += a;
+    a -= c, a ^= std::rotl(c, 16), c += b;
+    b -= a, b ^= std::rotl(a, 19), a += c;
+    c -= b, c ^= std::rotl(b, 4), b += a;
+  }
+  if (bytes.empty()) return c;
+  a += word_at(bytes, 0), b += word_at(bytes, 4), c += word_at(bytes, 8);
+  c ^= b, c -= std::rotl(b, 14);
+  a ^= c, a -= std::rotl(c, 11);
+  b ^= a, b -= std::rotl(a, 25);
+  c ^= b, c -= std::rotl(b, 16);
+  a ^= c, a -= std::rotl(c, 4);
+  b ^= a, b -= std::rotl(a, 14);
+  c ^= b, c -= std::rotl(b, 24);
+  return c;
+}
+
+// Sums of big-endian 16-bit words modulo 65535. A sum of 0 is stored as 65535, unless all words are
+// 0.
+std::uint32_t fletcher32(std::span<const std::byte> bytes) {
+  constexpr std::size_t kWords = 360;  // whose sums 32 bits hold
+  const auto fold = [](std::uint32_t sum) { return (sum & 0xffff) + (sum >> 16); };
+  std::uint32_t sum = 0, of_sums = 0;
+  for (std::size_t at = 0; at < bytes.size();) {
+    for (std::size_t i = 0; i < kWords && at < bytes.size(); ++i, at += 2) {
+      sum += byte_at(bytes, at) << 8 | (at + 1 < bytes.size() ? byte_at(bytes, at + 1) : 0);
+      of_sums += sum;
+    }
+    sum = fold(sum), of_sums = fold(of_sums);
+  }
+  return fold(of_sums) << 16 | fold(sum);
+}
+
+std::vector<std::byte> read_metadata_block(const ByteSource& store, std::uint64_t address,
+                                           std::uint64_t size, Checksums checksums) {
+  if (checksums == Checksums::kIgnored) return read_block(store, address, size);
+  std::vector<std::byte> bytes = read_block(store, address, size + kChecksumBytes);
+  require_checksum(bytes, lookup3);
+  bytes.resize(size);
+  return bytes;
+}
+
+void check_chunk(const ByteSource& store, const Extent& chunk) {
+  require_checksum(read_block(store, chunk.begin, chunk.end - chunk.begin), fletcher32);
+}
+
+namespace {
+
+struct Chunk {
+  std::uint64_t address, bytes, filter_mask;
+};
+
+// A fixed array of filtered chunks (HDF5 File Format Specification 3.0, VII.C). Beyond a number of
+// entries it is cut into pages, each with a checksum of its own.
+class FixedArray {
+ public:
+  FixedArray(const ByteSource& store, std::uint64_t address, std::uint64_t entries,
+             Checksums checksums);
+  std::vector<Chunk> read() const;
+
+ private:
+  void read_entries(Cursor& cursor, std::uint64_t count, std::vector<Chunk>& chunks) const;
+  std::vector<Chunk> read_pages(std::uint64_t page_entries) const;
+
+  // Signature, version, client, address of the header.
+  static constexpr std::uint64_t kBlockPrefix = 4 + 1 + 1 + 8;
+
+  const ByteSource& store_;
+  const Checksums checksums_;
+  std::uint64_t entries_, entry_bytes_ = 0, page_bits_ = 0, block_ = 0;
+};
+
+FixedArray::FixedArray(const ByteSource& store, std::uint64_t address, std::uint64_t entries,
+                       Checksums checksums)
+    : store_(store), checksums_(checksums), entries_(entries) {
+  const auto bytes = read_metadata_block(store, address, 4 + 1 + 1 + 1 + 1 + 8 + 8, checksums);
+  Cursor cursor(bytes, "an index of chunks");
+  cursor.expect("FAHD");
+  const std::uint64_t version = cursor.number(1), client = cursor.number(1);
+  entry_bytes_ = cursor.number(1);
+  page_bits_ = cursor.number(1);
+  const std::uint64_t there = cursor.number(8);
+  block_ = cursor.number(8);
+  // An entry: address, bytes of the chunk in as many bytes as that needs, filter mask.
+  if (version != 0 || client != 1 || entry_bytes_ < 8 + 1 + 4 || entry_bytes_ > 8 + 8 + 4 ||
+      page_bits_ > 32)
+    throw CacheError("has an index of chunks that this format does not have");
+  if (there != entries) throw CacheError("has missing chunks");
+}
+
+void FixedArray::read_entries(Cursor& cursor, std::uint64_t count,
+                              std::vector<Chunk>& chunks) const {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Chunk chunk{};
+    chunk.address = cursor.number(8);
+    chunk.bytes = cursor.number(entry_bytes_ - 12);
+    chunk.filter_mask = cursor.number(4);
+    chunks.push_back(chunk);
+  }
+}
+
+std::vector<Chunk> FixedArray::read_pages(std::uint64_t page_entries) const {
+  const std::uint64_t pages = (entries_ + page_entries - 1) / page_entries;
+  const auto prefix =
+      read_metadata_block(store_, block_, kBlockPrefix + (pages + 7) / 8, checksums_);
+  Cursor head(prefix, "an index of chunks");
+  head.expect("FADB");
+  head.take(kBlockPrefix - 4);
+  const auto written = head.take(head.left());  // a bit a page, the first in the highest place
+  std::uint64_t address = block_ + prefix.size() + kChecksumBytes;
+  std::vector<Chunk> chunks;
+  for (std::uint64_t page = 0; page < pages; ++page) {
+    if ((std::to_integer<unsigned>(written[page / 8]) & (0x80u >> page % 8)) == 0)
+      throw CacheError("has missing chunks");
+    const std::uint64_t count = std::min(page_entries, entries_ - page * page_entries);
+    const auto bytes = read_metadata_block(store_, address, count * entry_bytes_, checksums_);
+    Cursor cursor(bytes, "an index of chunks");
+    read_entries(cursor, count, chunks);
+    address += bytes.size() + kChecksumBytes;
+  }
+  return chunks;
+}
+
+std::vector<Chunk> FixedArray::read() const {
+  const std::uint64_t page_entries = std::uint64_t{1} << page_bits_;
+  if (entries_ > page_entries) return read_pages(page_entries);
+  const auto bytes =
+      read_metadata_block(store_, block_, kBlockPrefix + entries_ * entry_bytes_, checksums_);
+  Cursor cursor(bytes, "an index of chunks");
+  cursor.expect("FADB");
+  cursor.take(kBlockPrefix - 4);
+  std::vector<Chunk> chunks;
+  read_entries(cursor, entries_, chunks);
+  return chunks;
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> chunk_addresses(const ByteSource& store, const ChunkLayout& layout,
+                                           const DatasetSpec& spec, Checksums checksums) {
+  const std::uint64_t rows = layout.chunk[0];
+  const std::uint64_t count = (spec.rows + rows - 1) / rows;
+  if (count == 0) return {};
+  if (layout.address == kNoAddress || (layout.is_single && count != 1))
+    throw CacheError("has missing chunks");
+  const std::vector<Chunk> chunks =
+      layout.is_single
+          ? std::vector<Chunk>{{layout.address, layout.stored_bytes, layout.filter_mask}}
+          : FixedArray(store, layout.address, count, checksums).read();
+  const std::uint64_t bytes = rows * spec.row_bytes() + kFletcherBytes;
+  std::vector<std::uint64_t> addresses;
+  for (const Chunk& chunk : chunks) {
+    if (chunk.address == kNoAddress || chunk.bytes != bytes || chunk.filter_mask != 0)
+      throw CacheError("has missing chunks");
+    if (chunk.address > store.size() || bytes > store.size() - chunk.address)
+      throw CacheError("has chunks beyond the end of the file");
+    addresses.push_back(chunk.address);
+  }
+  return addresses;
+}
+
 namespace {
 
 constexpr std::size_t kMostLinks = 1u << 16;

@@ -1,17 +1,298 @@
 #include "cache/hdf5/file_writer.h"
 
+#include <H5Cpp.h>
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <exception>
 #include <limits>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "cache/format/format.h"
-#include "cache/hdf5/driver.h"
-#include "cache/hdf5/library.h"
 #include "common/cli/error.h"
+#include "common/cli/leave.h"
 #include "common/numbers/float16.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::hdf5 {
+
+// The HDF5 library as a whole: one caller at a time, errors as exceptions, no end.
+
+// Debian's HDF5 is not thread-safe: whoever calls it holds this lock.
+std::unique_lock<std::recursive_mutex> library_lock();
+
+// Keeps HDF5's words on an error for throw_reason() from now on, unprinted.
+void keep_reasons();
+
+// CacheError "HDF5 cannot <action>: <HDF5's own words>", of the last C function that failed.
+[[noreturn]] void throw_reason(std::string_view action);
+
+// Checks the C functions that H5Cpp has no name for: H5::Exception for a negative code or
+// identifier.
+template <typename Code>
+Code check(Code code) {
+  if (code < 0) throw H5::Exception("check", "a function of HDF5 failed");
+  return code;
+}
+
+// HDF5 1.10.8 crashes when it closes again what it could not close, as H5Cpp's destructors do, and
+// they print: what cannot be closed is leaked. At the program's end H5Cpp has HDF5 close all that
+// is open, so the program leaves without that.
+struct CloseQuietly {
+  template <typename Object>
+  void operator()(Object* object) const noexcept {
+    try {
+      object->close();
+      delete object;
+    } catch (const H5::Exception&) {
+      leaves_without_destructors = true;
+    }
+  }
+};
+
+template <typename Object>
+using Owned = std::unique_ptr<Object, CloseQuietly>;
+
+template <typename Object>
+void close_or_throw(Owned<Object>& owner) {
+  Object* object = owner.release();
+  object->close();
+  delete object;
+}
+
+// Our virtual file driver: HDF5's reads and writes go to a ByteStore.
+//
+// HDF5 1.10.8 crashes at exit after a write that failed at close. The driver therefore tells HDF5
+// that every write succeeded, keeps the first error of the store, and writes nothing after it; the
+// owner of the file asks for it at the end.
+
+struct DriverTarget {
+  ByteStore* store = nullptr;
+  std::exception_ptr first_error;
+};
+
+// A file access property list that leads to `target`, which must outlive the HDF5 file.
+H5::FileAccPropList file_access(DriverTarget& target);
+
+std::size_t ByteStore::read_some(std::uint64_t offset, std::span<std::byte> bytes) const {
+  const std::uint64_t there = offset < size() ? size() - offset : 0;
+  const auto wanted = bytes.first(std::min<std::uint64_t>(there, bytes.size()));
+  read_at(offset, wanted);
+  return wanted.size();
+}
+
+void MemoryStore::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
+  const std::uint64_t there = offset < bytes_.size() ? bytes_.size() - offset : 0;
+  const std::size_t copied = std::min<std::uint64_t>(there, bytes.size());
+  if (copied > 0) std::memcpy(bytes.data(), bytes_.data() + offset, copied);
+  std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(copied), bytes.end(), std::byte{0});
+}
+
+void MemoryStore::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  if (offset + bytes.size() > bytes_.size()) bytes_.resize(offset + bytes.size());
+  std::memcpy(bytes_.data() + offset, bytes.data(), bytes.size());
+}
+
+void AtomicFileStore::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
+  file_.read_at(offset, bytes);
+}
+
+void AtomicFileStore::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  file_.write_at(offset, bytes);
+}
+
+void AtomicFileStore::truncate(std::uint64_t size) {
+  file_.truncate(size);
+}
+
+namespace {
+
+std::string& last_reason() {
+  static std::string reason;
+  return reason;
+}
+
+// The innermost entry of HDF5's error stack says what went wrong.
+herr_t keep_innermost(unsigned, const H5E_error2_t* entry, void*) {
+  try {
+    if (entry->desc != nullptr) last_reason() = entry->desc;
+  } catch (const std::bad_alloc&) {  // the error is told without its reason
+  }
+  return 0;
+}
+
+herr_t keep_reason(hid_t stack, void*) {
+  return H5Ewalk2(stack, H5E_WALK_DOWNWARD, keep_innermost, nullptr);
+}
+
+}  // namespace
+
+std::unique_lock<std::recursive_mutex> library_lock() {
+  static std::recursive_mutex mutex;
+  return std::unique_lock(mutex);
+}
+
+void keep_reasons() {
+  H5E_auto2_t keep = keep_reason;
+  H5::Exception::setAutoPrint(keep, nullptr);
+}
+
+void throw_reason(std::string_view action) {
+  leaves_without_destructors = true;
+  const std::string reason = std::exchange(last_reason(), {});
+  throw CacheError(
+      concat("HDF5 cannot ", action, ": ", reason.empty() ? "no reason given" : reason));
+}
+
+namespace {
+
+constexpr haddr_t kLargestAddress = std::numeric_limits<std::int64_t>::max();
+
+// HDF5 knows the file by its first member.
+struct DriverFile {
+  H5FD_t base{};
+  DriverTarget* target = nullptr;
+  haddr_t end_of_allocation = 0;
+  haddr_t end_of_file = 0;
+};
+
+DriverFile& ours(H5FD_t* file) {
+  return *reinterpret_cast<DriverFile*>(file);
+}
+const DriverFile& ours(const H5FD_t* file) {
+  return *reinterpret_cast<const DriverFile*>(file);
+}
+
+template <typename Operation>
+bool attempt(DriverTarget& target, Operation operation) {
+  if (target.first_error) return false;
+  try {
+    operation();
+    return true;
+  } catch (...) {
+    target.first_error = std::current_exception();
+    return false;
+  }
+}
+
+H5FD_t* driver_open(const char*, unsigned, hid_t access, haddr_t) {
+  const void* info = H5Pget_driver_info(access);
+  if (info == nullptr) return nullptr;
+  auto* file = new (std::nothrow) DriverFile;
+  if (file == nullptr) return nullptr;
+  file->target = *static_cast<DriverTarget* const*>(info);
+  file->end_of_file = file->target->store->size();
+  return &file->base;
+}
+
+herr_t driver_close(H5FD_t* file) {
+  delete &ours(file);
+  return 0;
+}
+
+herr_t driver_query(const H5FD_t*, unsigned long* flags) {
+  *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA |
+           H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
+  return 0;
+}
+
+haddr_t driver_get_eoa(const H5FD_t* file, H5FD_mem_t) {
+  return ours(file).end_of_allocation;
+}
+
+herr_t driver_set_eoa(H5FD_t* file, H5FD_mem_t, haddr_t address) {
+  ours(file).end_of_allocation = address;
+  return 0;
+}
+
+haddr_t driver_get_eof(const H5FD_t* file, H5FD_mem_t) {
+  return ours(file).end_of_file;
+}
+
+herr_t driver_read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t size, void* buffer) {
+  DriverFile& self = ours(file);
+  if (address > kLargestAddress || size > kLargestAddress - address) return -1;
+  const std::span<std::byte> bytes(static_cast<std::byte*>(buffer), size);
+  return attempt(*self.target, [&] { self.target->store->read_at(address, bytes); }) ? 0 : -1;
+}
+
+herr_t driver_write(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t size,
+                    const void* buffer) {
+  DriverFile& self = ours(file);
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(buffer), size);
+  attempt(*self.target, [&] { self.target->store->write_at(address, bytes); });
+  self.end_of_file = std::max<haddr_t>(self.end_of_file, address + size);
+  return 0;
+}
+
+herr_t driver_truncate(H5FD_t* file, hid_t, hbool_t) {
+  DriverFile& self = ours(file);
+  if (self.end_of_file == self.end_of_allocation) return 0;
+  attempt(*self.target, [&] { self.target->store->truncate(self.end_of_allocation); });
+  self.end_of_file = self.end_of_allocation;
+  return 0;
+}
+
+H5FD_class_t driver_class() {
+  H5FD_class_t driver{};
+  driver.name = "coldframe";
+  driver.maxaddr = kLargestAddress;
+  driver.fc_degree = H5F_CLOSE_STRONG;
+  driver.fapl_size = sizeof(DriverTarget*);
+  driver.open = driver_open;
+  driver.close = driver_close;
+  driver.query = driver_query;
+  driver.get_eoa = driver_get_eoa;
+  driver.set_eoa = driver_set_eoa;
+  driver.get_eof = driver_get_eof;
+  driver.read = driver_read;
+  driver.write = driver_write;
+  driver.truncate = driver_truncate;
+  std::fill(std::begin(driver.fl_map), std::end(driver.fl_map), H5FD_MEM_DEFAULT);
+  return driver;
+}
+
+hid_t registered_driver() {
+  static const H5FD_class_t driver = driver_class();
+  static const hid_t id = [] {
+    keep_reasons();
+    return check(H5FDregister(&driver));
+  }();
+  return id;
+}
+
+// While a file is written, its metadata stay in memory until they are complete: nothing is read
+// back from a store that has failed.
+void keep_metadata_in_memory(hid_t access) {
+  H5AC_cache_config_t config{};
+  config.version = H5AC__CURR_CACHE_CONFIG_VERSION;
+  check(H5Pget_mdc_config(access, &config));
+  config.incr_mode = H5C_incr__off;
+  config.flash_incr_mode = H5C_flash_incr__off;
+  config.decr_mode = H5C_decr__off;
+  config.evictions_enabled = false;
+  check(H5Pset_mdc_config(access, &config));
+}
+
+}  // namespace
+
+H5::FileAccPropList file_access(DriverTarget& target) {
+  const hid_t driver = registered_driver();
+  H5::FileAccPropList access;
+  DriverTarget* pointer = &target;
+  access.setDriver(driver, &pointer);
+  access.setLibverBounds(H5F_LIBVER_V110, H5F_LIBVER_V110);
+  access.setFcloseDegree(H5F_CLOSE_STRONG);
+  keep_metadata_in_memory(access.getId());
+  return access;
+}
+
 namespace {
 
 // Links and attributes stay in the group's header, never in a heap, which our reader does not know;

@@ -7,6 +7,20 @@
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
+namespace {
+
+const Verb* const kVerbs[] = {&kLsCommand,     &kShowCommand,   &kInfoCommand,     &kStatsCommand,
+                              &kVerifyCommand, &kDiffCommand,   &kMergeCommand,    &kPackCommand,
+                              &kPruneCommand,  &kFinishCommand, &kProgressCommand, &kExportCommand,
+                              &kImportCommand, &kReportCommand};
+
+}  // namespace
+
+const Command kCache{
+    "cache",
+    "Usage: coldframe cache VERB PATH … [options]\n\n"
+    "Looks into a cache of features: a .h5 file, or a folder of shards.",
+    "`coldframe cache VERB --help` says more.\n\nExample:\n  coldframe cache info x.h5", kVerbs};
 
 void print_json(const Json& json) {
   std::cout << json.dump(2) << '\n';

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "cache/maintain/lock.h"
-#include "cache/maintain/merge.h"
-#include "cache/maintain/parts.h"
+#include "cache/store/lock.h"
+#include "cache/store/parts.h"
 #include "cache/tool/command.h"
+#include "cache/tool/merge.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"

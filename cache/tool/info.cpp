@@ -1,10 +1,9 @@
 #include <iostream>
 
-#include "cache/maintain/lock.h"
-#include "cache/read/reader.h"
-#include "cache/tool/columns.h"
+#include "cache/store/lock.h"
+#include "cache/store/reader.h"
 #include "cache/tool/command.h"
-#include "cache/tool/figures/overview.h"
+#include "cache/tool/overview.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
 

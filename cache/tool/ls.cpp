@@ -1,9 +1,8 @@
 #include <cmath>
 
-#include "cache/read/reader.h"
+#include "cache/store/reader.h"
 #include "cache/tool/command.h"
-#include "cache/tool/exams/filter.h"
-#include "cache/tool/figures/times.h"
+#include "cache/tool/exams.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
 

@@ -1,12 +1,293 @@
-#include "cache/maintain/merge.h"
+#include "cache/tool/merge.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "cache/format/format.h"
+#include "cache/format/shard.h"
+#include "cache/store/lock.h"
+#include "cache/store/reader.h"
 #include "cache/tool/command.h"
-#include "cache/tool/exams/filter.h"
+#include "cache/tool/diff.h"
+#include "cache/tool/exams.h"
+#include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/cli/option_rows.h"
 #include "common/text/text.h"
 
+namespace coldframe::cache {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostConflictsShown = 20;
+
+class Merger {
+ public:
+  Merger(const Location& out, const std::vector<fs::path>& inputs, const MergeOptions& options)
+      : out_(out), inputs_(inputs), options_(options) {
+    for (const fs::path& input : inputs) caches_.emplace_back(input);
+  }
+  MergeReport run();
+
+ private:
+  struct Place {
+    std::size_t cache, exam;
+  };
+  const ExamInfo& info(const Place& place) const {
+    return caches_[place.cache].exams()[place.exam];
+  }
+  std::string prefix_of(std::size_t cache) const {
+    return options_.prefixes.empty() ? "" : options_.prefixes[cache];
+  }
+  ExamInfo named(const Place& place) const;  // with its prefix
+  ShardHeader header_of(const CacheReader& cache) const;
+  void join_headers();
+  void choose_exams();
+  void choose_places();
+  void choose_failures();
+  void settle(Place& chosen, const Place& other);
+  bool is_left_out(const std::string& id) const {
+    return options_.only && !options_.only->contains(id);
+  }
+  void keep_places_free();
+  std::vector<std::string> differences_of(const Place& a, const Place& b) const;
+  [[noreturn]] void refuse_conflicts() const;
+
+  Location out_;
+  const std::vector<fs::path>& inputs_;
+  const MergeOptions& options_;
+  std::vector<CacheReader> caches_;
+  std::vector<Place> chosen_;
+  ShardContents contents_;
+  MergeReport report_;
+  std::vector<MergeConflict> undecided_;
+};
+
+ShardHeader Merger::header_of(const CacheReader& cache) const {
+  ShardHeader header = cache.header();
+  // The keys have the names of the groups.
+  if (options_.without_thumbnails) header.recipe.leave_out(kThumbnails);
+  if (options_.without_cut) {
+    header.recipe.leave_out(kCut);
+    header.cut.reset();
+  }
+  return header;
+}
+
+void Merger::join_headers() {
+  // A cache of failures alone knows no views.
+  const auto with_exams = std::find_if(caches_.begin(), caches_.end(),
+                                       [](const auto& cache) { return !cache.exams().empty(); });
+  contents_.header = header_of(with_exams == caches_.end() ? caches_.front() : *with_exams);
+  std::vector<std::string>& precisions = contents_.header.precisions;
+  for (std::size_t i = 0; i < caches_.size(); ++i) {
+    ShardHeader header = header_of(caches_[i]);
+    if (caches_[i].exams().empty()) header.views = contents_.header.views;
+    require_same_cache(contents_.header, header, inputs_[i].string(),
+                       "\nOnly caches of one recipe can be merged.");
+    for (const std::string& precision : header.precisions)
+      if (std::find(precisions.begin(), precisions.end(), precision) == precisions.end())
+        precisions.push_back(precision);
+  }
+}
+
+ExamInfo Merger::named(const Place& place) const {
+  ExamInfo named = info(place);
+  const std::string prefix = prefix_of(place.cache);
+  named.id = prefix + named.id;
+  if (!named.patient.empty()) named.patient = prefix + named.patient;
+  return named;
+}
+
+std::vector<std::string> Merger::differences_of(const Place& a, const Place& b) const {
+  std::vector<std::string> lines = differences(named(a), named(b));
+  const ShardHeader& header = contents_.header;
+  for (std::size_t i = 0; i < header.arrays(); ++i)
+    if (caches_[a.cache].checksums(a.exam)[i] != caches_[b.cache].checksums(b.exam)[i])
+      lines.push_back(header.array(i).name);
+  return lines;
+}
+
+void Merger::settle(Place& chosen, const Place& other) {
+  std::vector<std::string> lines = differences_of(chosen, other);
+  if (lines.empty()) {
+    if (info(other).revision > info(chosen).revision) chosen = other;
+    return;
+  }
+  Place left = other;
+  const std::uint32_t mine = info(chosen).revision, others = info(other).revision;
+  if (options_.prefer == Prefer::kNewest && others > mine) {
+    std::swap(chosen, left);
+    const auto of_this = [&](const MergeConflict& one) { return one.exam == named(left).id; };
+    std::erase_if(undecided_, of_this);
+    std::erase_if(report_.conflicts, of_this);
+    lines = differences_of(chosen, left);
+  }
+  MergeConflict conflict{named(chosen).id, inputs_[chosen.cache], inputs_[left.cache],
+                         std::move(lines)};
+  if (options_.prefer == Prefer::kNone || (options_.prefer == Prefer::kNewest && mine == others))
+    undecided_.push_back(conflict);
+  report_.conflicts.push_back(std::move(conflict));
+}
+
+void Merger::refuse_conflicts() const {
+  throw CacheError(concat(
+      plural(undecided_.size(), "exam"), undecided_.size() == 1 ? " has" : " have",
+      " one name and different content in the caches",
+      options_.prefer == Prefer::kNewest ? ", and one revision, so that none is the newest" : "",
+      "; nothing was written\n  ", join(conflict_lines(undecided_), "\n  "),
+      "\nSay --prefer first to keep what the cache that is named first has, --prefer newest to "
+      "keep the higher revision, or --prefix A-,B- when they are different exams; `coldframe cache "
+      "diff` compares two caches in full."));
+}
+
+void Merger::choose_exams() {
+  std::unordered_map<std::string, std::size_t> index;
+  for (std::size_t c = 0; c < caches_.size(); ++c) {
+    for (std::size_t e = 0; e < caches_[c].exams().size(); ++e) {
+      if (is_left_out(caches_[c].exams()[e].id)) continue;
+      const auto [entry, is_new] =
+          index.emplace(prefix_of(c) + caches_[c].exams()[e].id, chosen_.size());
+      if (is_new) {
+        chosen_.push_back({c, e});
+      } else {
+        ++report_.duplicates;
+        settle(chosen_[entry->second], {c, e});
+      }
+    }
+  }
+  if (!undecided_.empty()) refuse_conflicts();
+}
+
+void Merger::choose_places() {
+  std::set<std::uint64_t> taken;
+  for (const Place& place : chosen_) taken.insert(info(place).ordinal);
+  report_.renumbered = taken.size() < chosen_.size();
+  if (!report_.renumbered)
+    std::sort(chosen_.begin(), chosen_.end(),
+              [&](const Place& a, const Place& b) { return info(a).ordinal < info(b).ordinal; });
+  for (const Place& place : chosen_) {
+    const CacheReader& cache = caches_[place.cache];
+    contents_.exams.push_back(
+        {named(place), cache.checksums(place.exam), cache.stored_thumbnails(place.exam)});
+    contents_.exams.back().checksums.resize(contents_.header.arrays());
+    if (report_.renumbered) contents_.exams.back().info.ordinal = contents_.exams.size() - 1;
+  }
+}
+
+// A failure holds unless a later revision of its exam is among what was chosen. One of the exam's
+// own revision tells of frames that it lacks: it holds for the cache that the exam was chosen from.
+void Merger::choose_failures() {
+  std::unordered_map<std::string_view, std::size_t> exams;
+  for (std::size_t i = 0; i < chosen_.size(); ++i) exams.emplace(contents_.exams[i].info.id, i);
+  std::vector<std::pair<Failure, std::size_t>> failures;  // with the cache
+  std::unordered_map<std::string, std::uint32_t> latest;
+  for (std::size_t c = 0; c < caches_.size(); ++c)
+    for (const Failure& failure : caches_[c].failures()) {
+      if (is_left_out(failure.exam)) continue;
+      failures.emplace_back(failure, c);
+      failures.back().first.exam = prefix_of(c) + failure.exam;
+      std::uint32_t& revision = latest[failures.back().first.exam];
+      revision = std::max(revision, failure.revision);
+    }
+  const std::uint64_t behind = contents_.exams.size();
+  std::unordered_map<std::string, std::uint64_t> places;
+  for (auto& [failure, cache] : failures) {
+    const auto exam = exams.find(failure.exam);
+    const bool there = exam != exams.end();
+    const ExamInfo* const info = there ? &contents_.exams[exam->second].info : nullptr;
+    const bool of_frames = there && is_of_frames(failure, *info);
+    if (of_frames ? chosen_[exam->second].cache != cache
+                  : failure.revision < latest[failure.exam] ||
+                        (there && info->revision > failure.revision))
+      continue;
+    if (there)
+      failure.ordinal = info->ordinal;
+    else if (report_.renumbered)
+      failure.ordinal = places.emplace(failure.exam, behind + places.size()).first->second;
+    contents_.failures.push_back(std::move(failure));
+  }
+  report_.failures = contents_.failures.size();
+}
+
+// Places of exams that are or were left out, where the rest keeps its own.
+void Merger::keep_places_free() {
+  if (report_.renumbered) return;
+  std::set<std::uint64_t> free;
+  for (const auto& cache : caches_) {
+    free.insert(cache.ordinals_taken_out().begin(), cache.ordinals_taken_out().end());
+    for (const ExamInfo& exam : cache.exams())
+      if (is_left_out(exam.id)) free.insert(exam.ordinal);
+    for (const Failure& failure : cache.failures())
+      if (is_left_out(failure.exam)) free.insert(failure.ordinal);
+  }
+  for (const StoredExam& exam : contents_.exams) free.erase(exam.info.ordinal);
+  for (const std::uint64_t place : free) contents_.failures.push_back(taken_out(place));
+}
+
+MergeReport Merger::run() {
+  join_headers();
+  choose_exams();
+  choose_places();
+  choose_failures();
+  keep_places_free();
+  report_.exams = contents_.exams.size();
+  const auto read_rows = [&](std::size_t exam, std::size_t array, std::span<std::byte> rows) {
+    const Place& place = chosen_[exam];
+    caches_[place.cache].read_rows(place.exam, array, rows);
+  };
+  const auto read_thumbnails = [&](std::size_t exam, std::span<std::byte> bytes) {
+    const Place& place = chosen_[exam];
+    caches_[place.cache].read_thumbnails(place.exam, bytes);
+  };
+  publish_large(out_.path, contents_, exam_by_exam(contents_, read_rows, read_thumbnails),
+                as_named(Existing::kKeep));
+  return report_;
+}
+
+}  // namespace
+
+MergeReport merge_caches(const Location& out, const std::vector<fs::path>& inputs,
+                         const MergeOptions& options) {
+  if (!out.single_file)
+    throw ConfigError(
+        concat(out.path.string(), ": the output is one file, whose name must end in .h5"));
+  if (!options.prefixes.empty() && options.prefixes.size() != inputs.size())
+    throw ConfigError(concat("--prefix has ", plural(options.prefixes.size(), "part"), " for ",
+                             plural(inputs.size(), "cache"),
+                             "; give one for each, in their order, such as site1-,site2-"));
+  const WriterLock lock = lock_where_possible(out);
+  require_new(out);
+  remove_stale_temporaries(out.path);
+  return Merger(out, inputs, options).run();
+}
+
+std::vector<std::string> conflict_lines(const std::vector<MergeConflict>& conflicts) {
+  std::vector<std::string> lines;
+  std::map<std::string, std::size_t> counts;  // "column label", by the text before its values
+  for (const MergeConflict& conflict : conflicts) {
+    for (const std::string& difference : conflict.differences)
+      ++counts[difference.substr(0, difference.find(" '"))];
+    if (lines.size() < kMostConflictsShown)
+      lines.push_back(concat("exam '", conflict.exam, "' in ", conflict.kept.string(), " and in ",
+                             conflict.other.string(), ": ", join(conflict.differences, ", ")));
+  }
+  if (conflicts.size() <= kMostConflictsShown) return lines;
+  std::vector<std::string> totals;
+  for (const auto& [what, count] : counts) totals.push_back(concat(what, " ×", count));
+  lines.push_back(concat("… and ", conflicts.size() - kMostConflictsShown,
+                         " more; in all: ", join(totals, ", ")));
+  return lines;
+}
+
+}  // namespace coldframe::cache
+
 namespace coldframe::cache::tool {
+
 namespace {
 
 std::vector<OptionRow> leave_out_options(MergeOptions& how) {

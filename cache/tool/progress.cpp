@@ -2,7 +2,7 @@
 #include <iostream>
 #include <optional>
 
-#include "cache/maintain/parts.h"
+#include "cache/store/parts.h"
 #include "cache/tool/command.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"

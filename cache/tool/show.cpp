@@ -2,10 +2,10 @@
 #include <cmath>
 #include <iostream>
 
-#include "cache/read/reader.h"
+#include "cache/store/reader.h"
 #include "cache/tool/command.h"
-#include "cache/tool/figures/similarity.h"
-#include "cache/tool/figures/times.h"
+#include "cache/tool/exams.h"
+#include "cache/tool/statistics.h"
 #include "common/cli/error.h"
 #include "common/numbers/finite.h"
 #include "common/text/text.h"

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <iostream>
 
-#include "cache/read/reader.h"
-#include "cache/tool/columns.h"
+#include "cache/store/reader.h"
 #include "cache/tool/command.h"
-#include "cache/tool/exams/filter.h"
-#include "cache/tool/figures/feature_statistics.h"
+#include "cache/tool/exams.h"
+#include "cache/tool/overview.h"
+#include "cache/tool/statistics.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/format/storage_type.h"
+#include "cache/format/recipe.h"
 #include "extract/augment/augmentation.h"
 #include "extract/frames/reader_options.h"
 #include "extract/frames/source.h"

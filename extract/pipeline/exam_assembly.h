@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "cache/format/cut.h"
 #include "cache/format/exam.h"
+#include "cache/format/recipe.h"
 #include "extract/pipeline/decode/decoded.h"
 
 namespace coldframe::extract {

@@ -13,7 +13,7 @@
 #include <variant>
 
 #include "cache/format/exam.h"
-#include "cache/write/writer.h"
+#include "cache/store/writer.h"
 #include "common/cli/progress.h"
 #include "common/threads/bounded_queue.h"
 #include "extract/options/options.h"

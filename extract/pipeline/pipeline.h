@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/write/writer.h"
+#include "cache/store/writer.h"
 #include "extract/options/options.h"
 #include "extract/pipeline/decode/decode_stage.h"
 #include "extract/plan/resume/resume.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "cache/format/cut.h"
+#include "cache/format/recipe.h"
 #include "common/files/json.h"
 #include "common/system/monitor.h"
 #include "extract/pipeline/pipeline.h"

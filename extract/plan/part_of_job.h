@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cache/format/layout.h"
-#include "cache/maintain/parts.h"
+#include "cache/store/parts.h"
 #include "extract/options/options.h"
 #include "extract/plan/part.h"
 

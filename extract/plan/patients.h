@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "cache/read/reader.h"
+#include "cache/store/reader.h"
 #include "extract/frames/input/exam_list.h"
 
 namespace coldframe::extract {

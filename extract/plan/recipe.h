@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "cache/format/cut.h"
 #include "cache/format/recipe.h"
 #include "extract/options/options.h"
 #include "extract/vit/backbone.h"

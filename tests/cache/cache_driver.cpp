@@ -8,8 +8,8 @@
 #include <iterator>
 #include <limits>
 
-#include "cache/format/shard/trailer.h"
-#include "cache/hdf5/byte_store.h"
+#include "cache/format/shard.h"
+#include "cache/hdf5/file_writer.h"
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"

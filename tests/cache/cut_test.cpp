@@ -1,6 +1,6 @@
 // The cut, which enters a block of the ViT, is kept beside the features: written, read, packed,
 // merged, pruned and refused.
-#include "cache/format/cut.h"
+#include "cache/format/recipe.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cache/maintain/merge.h"
-#include "cache/maintain/prune.h"
-#include "cache/maintain/update_metadata.h"
-#include "cache/maintain/verify.h"
+#include "cache/store/pack.h"
+#include "cache/tool/merge.h"
+#include "cache/tool/prune.h"
+#include "cache/tool/verify.h"
 #include "common/cli/error.h"
 #include "tests/cache/support.h"
 

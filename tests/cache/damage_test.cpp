@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cache/format/format.h"
-#include "cache/maintain/verify.h"
+#include "cache/tool/verify.h"
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
 #include "common/numbers/float16.h"

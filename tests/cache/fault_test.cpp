@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "cache/maintain/verify.h"
+#include "cache/tool/verify.h"
 #include "common/cli/error.h"
 #include "common/files/publish/atomic_file.h"
 #include "tests/cache/support.h"

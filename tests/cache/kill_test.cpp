@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "cache/maintain/verify.h"
+#include "cache/tool/verify.h"
 #include "common/files/publish/atomic_file.h"
 #include "tests/cache/support.h"
 

@@ -1,13 +1,13 @@
-#include "cache/maintain/lock.h"
+#include "cache/store/lock.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cache/maintain/merge.h"
-#include "cache/read/reader.h"
-#include "cache/write/writer.h"
+#include "cache/store/reader.h"
+#include "cache/store/writer.h"
+#include "cache/tool/merge.h"
 #include "common/cli/error.h"
 #include "common/files/publish/atomic_file.h"
 #include "tests/cache/support.h"

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "cache/format/format.h"
-#include "cache/format/shard/trailer.h"
+#include "cache/format/shard.h"
 #include "common/files/fingerprint.h"
 
 namespace coldframe::cache {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cache/format/format.h"
-#include "cache/maintain/verify.h"
+#include "cache/tool/verify.h"
 #include "common/cli/error.h"
 #include "tests/cache/malformed.h"
 #include "tests/cache/support.h"

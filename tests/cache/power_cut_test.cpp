@@ -8,7 +8,7 @@
 
 #include <map>
 
-#include "cache/maintain/verify.h"
+#include "cache/tool/verify.h"
 #include "common/files/publish/atomic_file.h"
 #include "tests/cache/support.h"
 

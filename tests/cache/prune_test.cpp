@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cache/maintain/lock.h"
-#include "cache/maintain/merge.h"
-#include "cache/maintain/prune.h"
-#include "cache/maintain/update_metadata.h"
-#include "cache/maintain/verify.h"
+#include "cache/store/lock.h"
+#include "cache/store/pack.h"
+#include "cache/tool/merge.h"
+#include "cache/tool/prune.h"
+#include "cache/tool/verify.h"
 #include "common/cli/error.h"
 #include "common/files/publish/atomic_file.h"
 #include "tests/cache/support.h"

@@ -9,7 +9,7 @@
 #include <future>
 #include <latch>
 
-#include "cache/read/reader.h"
+#include "cache/store/reader.h"
 #include "tests/cache/support.h"
 
 namespace {

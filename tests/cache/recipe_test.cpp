@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cache/format/column_type.h"
+#include "cache/format/exam.h"
 #include "cache/format/format.h"
 #include "cache/format/layout.h"
 #include "common/cli/error.h"

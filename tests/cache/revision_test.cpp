@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cache/maintain/merge.h"
-#include "cache/maintain/update_metadata.h"
-#include "cache/maintain/verify.h"
+#include "cache/store/pack.h"
+#include "cache/tool/merge.h"
+#include "cache/tool/verify.h"
 #include "common/cli/error.h"
 #include "tests/cache/support.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cache/maintain/verify.h"
+#include "cache/tool/verify.h"
 #include "common/cli/error.h"
 #include "tests/cache/support.h"
 

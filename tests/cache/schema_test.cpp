@@ -5,7 +5,7 @@
 #include <fstream>
 #include <map>
 
-#include "cache/format/schema.h"
+#include "cache/format/shard.h"
 #include "common/text/text.h"
 #include "tests/cache/support.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cache/read/reader.h"
-#include "cache/write/writer.h"
+#include "cache/store/reader.h"
+#include "cache/store/writer.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe::cache {

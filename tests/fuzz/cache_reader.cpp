@@ -1,7 +1,7 @@
 // Caches whose checksum matches: the bytes become a file with the end of file in its superblock and
 // the trailer that belong to them, which is opened, read and verified as the programs do it.
-#include "cache/maintain/verify.h"
-#include "cache/read/reader.h"
+#include "cache/store/reader.h"
+#include "cache/tool/verify.h"
 #include "common/cli/error.h"
 #include "tests/cache/malformed.h"
 #include "tests/fuzz/fuzz_input.h"

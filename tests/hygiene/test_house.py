@@ -154,10 +154,10 @@ def include_faults(name, text):
     ("cache/a.cpp", '#include "common/torch/device.h"', True),
     ("cache/a.cpp", "#include <torch/torch.h>", True),
     ("cache/a.cpp", "#include <common/torch/device.h>", True),
-    ("train_temporal/run/a.cpp", "#include <cache/read/reader.h>", True),
-    ("cache/read/reader.cpp", "#include <hdf5.h>", True),
-    ("cache/hdf5/driver.cpp", "#include <H5Cpp.h>", False),
-    ("common/a.cpp", '#include "cache/read/reader.h"', True),
+    ("train_temporal/run/a.cpp", "#include <cache/store/reader.h>", True),
+    ("cache/store/reader.cpp", "#include <hdf5.h>", True),
+    ("cache/hdf5/file_writer.cpp", "#include <H5Cpp.h>", False),
+    ("common/a.cpp", '#include "cache/store/reader.h"', True),
     ("common/a.cpp", '#include "text.h"', True),
     ("common/torch/a.cpp", "#include <ATen/ATen.h>", False),
     ("common/torch/a.cpp", "#include <torch/torch.h>", True),
@@ -169,8 +169,8 @@ def include_faults(name, text):
     ("extract/frames/a.cpp", "#include <opencv2/core.hpp>", False),
     ("extract/pipeline/pipeline.cpp", '#include "extract/vit/backbone.h"', False),
     ("train_temporal/run/a.cpp", '#include "extract/vit/backbone.h"', True),
-    ("train_temporal/run/a.cpp", '#include "cache/read/reader.h"', False),
-    ("train_temporal/a.cpp", '#include "cache/read/reader.h"', True),
+    ("train_temporal/run/a.cpp", '#include "cache/store/reader.h"', False),
+    ("train_temporal/a.cpp", '#include "cache/store/reader.h"', True),
 ])
 def test_the_check_of_includes_tells_right_from_wrong(name, line, faulty):
     assert bool(include_faults(name, f"// a file\n{line}\n")) == faulty

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iostream>
 
-#include "cache/write/writer.h"
+#include "cache/store/writer.h"
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/read/pictures.h"
+#include "cache/store/pictures.h"
 #include "train_temporal/data/dataset.h"
 #include "train_temporal/run/cohort/cohort.h"
 #include "train_temporal/run/results/results.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cache/read/pictures.h"
+#include "cache/store/pictures.h"
 #include "common/cli/error.h"
 #include "common/files/png.h"
 #include "train_temporal/explain/patch_contributions.h"

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "cache/format/column_type.h"
+#include "cache/format/exam.h"
 #include "common/cli/error.h"
 #include "common/text/spelling.h"
 #include "common/text/text.h"

@@ -5,7 +5,6 @@
 #include <optional>
 #include <set>
 
-#include "cache/format/column_type.h"
 #include "cache/format/exam.h"
 #include "common/cli/error.h"
 #include "common/text/spelling.h"

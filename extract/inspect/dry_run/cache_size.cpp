@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "cache/format/schema.h"
+#include "cache/format/shard.h"
 
 namespace coldframe::extract::dry_run {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "cache/format/column_type.h"
+#include "cache/format/exam.h"
 #include "common/text/text.h"
 #include "extract/inspect/dry_run/file_names.h"
 #include "extract/inspect/dry_run/same_images.h"

@@ -1,6 +1,6 @@
 #include "extract/pipeline/devices/load_backbones.h"
 
-#include "cache/maintain/parts.h"
+#include "cache/store/parts.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "extract/pipeline/devices/first_frames.h"

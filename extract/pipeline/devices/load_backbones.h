@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "cache/read/reader.h"
+#include "cache/store/reader.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/options/options.h"
 #include "extract/pipeline/devices/compute_devices.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cache/format/exam.h"
-#include "cache/read/reader.h"
+#include "cache/store/reader.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/frames/source.h"
 

@@ -10,10 +10,10 @@
 #include <iostream>
 #include <string>
 
-#include "cache/format/cut.h"
-#include "cache/maintain/parts.h"
-#include "cache/read/reader.h"
-#include "cache/write/writer.h"
+#include "cache/format/recipe.h"
+#include "cache/store/parts.h"
+#include "cache/store/reader.h"
+#include "cache/store/writer.h"
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"

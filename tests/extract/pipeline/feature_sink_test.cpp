@@ -7,7 +7,7 @@
 #include <latch>
 #include <thread>
 
-#include "cache/read/reader.h"
+#include "cache/store/reader.h"
 #include "common/cli/interrupt.h"
 #include "common/text/text.h"
 #include "extract/pipeline/feature_sink.h"

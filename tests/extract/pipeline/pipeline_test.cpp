@@ -6,7 +6,7 @@
 #include <deque>
 #include <numeric>
 
-#include "cache/read/reader.h"
+#include "cache/store/reader.h"
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"

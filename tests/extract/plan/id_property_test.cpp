@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "cache/maintain/update_metadata.h"
+#include "cache/store/pack.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"

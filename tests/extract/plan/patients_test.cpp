@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cache/write/writer.h"
+#include "cache/store/writer.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "tests/support/temporary_folder.h"

@@ -6,8 +6,8 @@
 
 #include <cmath>
 
-#include "cache/maintain/prune.h"
-#include "cache/maintain/update_metadata.h"
+#include "cache/store/pack.h"
+#include "cache/tool/prune.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "cache/write/writer.h"
+#include "cache/store/writer.h"
 #include "common/cli/error.h"
 #include "tests/support/temporary_folder.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/read/reader.h"
+#include "cache/store/reader.h"
 
 namespace coldframe::temporal {
 

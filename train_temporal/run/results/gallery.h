@@ -1,7 +1,7 @@
 // The held-out exams that the page of a report shows one by one.
 #pragma once
 
-#include "cache/read/pictures.h"
+#include "cache/store/pictures.h"
 #include "train_temporal/run/results/results.h"
 
 namespace coldframe::temporal {
