@@ -1,7 +1,6 @@
 #include "extract/vit/backbone.h"
 
 #include <c10/util/Exception.h>
-
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
@@ -9,7 +8,6 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
-#include "extract/vit/backbone_kinds.h"
 #include "extract/vit/cpu/choose.h"
 
 namespace coldframe::vit {

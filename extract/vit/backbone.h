@@ -16,6 +16,7 @@
 #include "common/text/image_size.h"
 #include "common/torch/precision.h"
 #include "common/torch/tensor.h"
+#include "extract/vit/backbone.h"
 #include "extract/vit/pooling.h"
 
 namespace coldframe::vit {
@@ -101,5 +102,23 @@ bool is_compared(const BackboneOptions& options, const torch::Device& device,
 // device.
 std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const torch::Device& device,
                                         std::optional<Precision> precision);
+
+// The kinds of backbone that make_backbone chooses from.
+
+// Takes options.weights, or random weights of options.architecture. Several precisions, on the CPU:
+// the quickest of them on options.check is taken, the first where nothing is given to compare.
+std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
+                                            const torch::Device& device,
+                                            const std::vector<Precision>& precisions);
+
+std::unique_ptr<Backbone> make_compiled_backbone(const BackboneOptions& options,
+                                                 const torch::Device& device, Precision precision);
+
+// Features stray in a precision ("features of … have a cosine of …"): SystemError where somebody
+// named it, else a warning, since another one computes.
+void leave_precision(Precision precision, const std::string& how, bool named, Precision other);
+
+// DataError unless images are [B, 3, H, W] float32.
+void require_images(const torch::Tensor& images, const ImageSize& image_size);
 
 }  // namespace coldframe::vit

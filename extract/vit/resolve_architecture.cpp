@@ -5,9 +5,8 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
-#include "extract/vit/positions.h"
-#include "extract/vit/published/identify.h"
 #include "extract/vit/published/published.h"
+#include "extract/vit/vit.h"
 
 namespace coldframe::vit {
 

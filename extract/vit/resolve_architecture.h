@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "extract/vit/backbone.h"
-#include "extract/vit/checkpoint/canonical_names.h"
+#include "extract/vit/checkpoint/names.h"
 #include "extract/vit/config/model_config.h"
 
 namespace coldframe::vit {

@@ -16,17 +16,16 @@
 #include "common/threads/threads.h"
 #include "common/torch/device.h"
 #include "common/torch/device_memory.h"
-#include "extract/vit/backbone_kinds.h"
-#include "extract/vit/checkpoint/canonical_names.h"
-#include "extract/vit/checkpoint/weight_files.h"
+#include "extract/vit/backbone.h"
+#include "extract/vit/checkpoint/checkpoint.h"
+#include "extract/vit/checkpoint/names.h"
 #include "extract/vit/config/model_config.h"
 #include "extract/vit/cpu/choose.h"
 #include "extract/vit/gpu/choose.h"
-#include "extract/vit/gpu/guarded_engine.h"
 #include "extract/vit/published/published.h"
-#include "extract/vit/random_weights.h"
 #include "extract/vit/resolve_architecture.h"
 #include "extract/vit/vit.h"
+#include "extract/vit/weights.h"
 
 namespace coldframe::vit {
 

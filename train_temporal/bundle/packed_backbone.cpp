@@ -5,7 +5,7 @@
 #include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 #include "extract/plan/recipe.h"
-#include "extract/vit/checkpoint/weight_files.h"
+#include "extract/vit/checkpoint/checkpoint.h"
 #include "extract/vit/published/published.h"
 #include "train_temporal/bundle/bundle.h"
 #include "train_temporal/bundle/files/copy.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "extract/vit/positions.h"
+#include "extract/vit/vit.h"
 #include "train_temporal/tune/chain.h"
 #include "train_temporal/tune/tuned_source.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "common/torch/device_memory.h"
-#include "extract/vit/random_weights.h"
+#include "extract/vit/weights.h"
 #include "train_temporal/tune/chain.h"
 #include "train_temporal/tune/chunk_run.h"
 #include "train_temporal/tune/trained_parameters.h"

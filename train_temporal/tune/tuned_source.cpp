@@ -4,11 +4,11 @@
 #include "common/cli/error_context.h"
 #include "common/text/text.h"
 #include "extract/preprocess/normalization.h"
-#include "extract/vit/checkpoint/canonical_names.h"
-#include "extract/vit/checkpoint/weight_files.h"
+#include "extract/vit/checkpoint/checkpoint.h"
+#include "extract/vit/checkpoint/names.h"
 #include "extract/vit/published/published.h"
-#include "extract/vit/random_weights.h"
 #include "extract/vit/vit.h"
+#include "extract/vit/weights.h"
 
 namespace coldframe::tune {
 namespace {

@@ -1,15 +1,251 @@
 #include "extract/vit/cpu/engine.h"
 
 #include <ATen/Parallel.h>
-
+#include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cmath>
+#include <numbers>
+#include <vector>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "extract/vit/cpu/workspace.h"
-#include "extract/vit/inference_weights.h"
+#include "extract/vit/cpu/kernels/kernels.h"
+#include "extract/vit/weights.h"
 
 namespace coldframe::vit::cpu {
+
+// Cuts rows into tiles of nearly the same height, so that none is left with a few rows.
+
+inline std::int64_t tile_count(const Kernels& kernels, std::int64_t rows) {
+  return (rows + kernels.rows - 1) / kernels.rows;
+}
+
+// body(first row, rows) for tiles of at most kernels.rows rows that cover [begin, end).
+template <class Body>
+void for_each_tile(const Kernels& kernels, std::int64_t begin, std::int64_t end, Body body) {
+  const std::int64_t rows = end - begin, tiles = tile_count(kernels, rows);
+  for (std::int64_t i = 0; i < tiles; ++i) {
+    const std::int64_t from = begin + rows * i / tiles, to = begin + rows * (i + 1) / tiles;
+    body(from, to - from);
+  }
+}
+
+// The memory that a thread computes an image in.
+
+// Rows that pass through the perceptron together, so that its hidden layer stays in the
+// second-level cache.
+inline constexpr std::int64_t kMlpRows = 200;
+
+struct Engine::Workspace {
+  explicit Workspace(const Engine& engine)
+      : x(torch::empty({engine.tokens_, engine.architecture_.width})),
+        tokens(torch::empty_like(x)) {
+    const Architecture& shape = engine.architecture_;
+    const auto type = scalar_type(engine.kernels_.element);
+    normed = torch::empty({engine.tokens_, shape.width}, type);
+    qkv = torch::empty({engine.tokens_, 3 * shape.width}, type);
+    hidden = torch::empty({std::min(kMlpRows, engine.tokens_), shape.mlp_hidden}, type);
+    const std::int64_t words = engine.patch_embed_.in_words;
+    pixels = torch::zeros(
+        {engine.grid_.patches(), words * elements_per_word(engine.kernels_.element)}, type);
+    attention.emplace_back(engine.kernels_, engine.tokens_, shape.width / shape.heads);
+  }
+
+  torch::Tensor x;                          // [tokens, width] float, what the blocks add to
+  torch::Tensor tokens;                     // [tokens, width] float, x behind the last norm
+  torch::Tensor normed;                     // [tokens, width], also what attention gives
+  torch::Tensor qkv;                        // [tokens, 3·width]
+  torch::Tensor hidden;                     // [rows, mlp_hidden]
+  torch::Tensor pixels;                     // [patches, 3·patch²], filled up to whole words
+  std::vector<AttentionScratch> attention;  // one for each thread that shares this image
+};
+
+namespace {
+
+constexpr std::int64_t kMostRows = 16, kMostColumns = 64;
+
+// Rows of the input per pass over the weights: as many as half a megabyte holds, so that they stay
+// in the second-level cache beside a panel.
+std::int64_t rows_per_pass(std::int64_t rows, std::int64_t words) {
+  const std::int64_t most = std::max<std::int64_t>((std::int64_t{1} << 19) / (words * 4), 96);
+  const std::int64_t passes = (rows + most - 1) / most;
+  return (rows + passes - 1) / passes;
+}
+
+// Words of the next panel that come nearer at each word of a row, so that all of it is there before
+// this one's last tile ends. A power of two, as `columns` is: whole tiles cover the panel.
+std::int64_t words_ahead(const Kernels& kernels, std::int64_t rows) {
+  const std::int64_t tiles = tile_count(kernels, rows);
+  const std::int64_t share = (kernels.columns + tiles - 1) / tiles;
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(share)));
+}
+
+}  // namespace
+
+std::int64_t padded_width(const Kernels& kernels, std::int64_t width) {
+  return round_up(width, elements_per_word(kernels.element));
+}
+
+PackedLinear::PackedLinear(const Kernels& with, torch::ScalarType type, const torch::Tensor& weight,
+                           const torch::Tensor& shift, const torch::Tensor& scale)
+    : kernels(&with), out_width(weight.size(0)), out_columns(with.columns) {
+  const std::int64_t in = weight.size(1), width = padded_width(with, in);
+  in_words = width / elements_per_word(with.element);
+  torch::Tensor scaled = scale.defined() ? weight * scale.unsqueeze(1) : weight;
+  scaled = scaled.to(type).to(scalar_type(with.element));
+  scaled = at::constant_pad_nd(scaled, {0, width - in}).contiguous();
+  const std::int64_t padded = round_up(out_width, with.columns);
+  panels = torch::empty({padded / with.columns, in_words, with.columns}, torch::kInt32);
+  with.pack_transposed(static_cast<const Word*>(scaled.const_data_ptr()), in_words, out_width,
+                       in_words, static_cast<Word*>(panels.data_ptr()));
+  bias = torch::zeros({padded}, torch::kFloat32);
+  if (shift.defined()) bias.narrow(0, 0, out_width).copy_(scale.defined() ? shift * scale : shift);
+}
+
+PackedLinear PackedLinear::gated(const Kernels& with, torch::ScalarType type,
+                                 const torch::Tensor& weight, const torch::Tensor& shift) {
+  const std::int64_t half = with.columns / 2, hidden = weight.size(0) / 2;
+  const std::int64_t padded = round_up(hidden, half);
+  // [2·hidden, n] -> [2·padded, n]: `half` rows of gates, as many of values, and so on.
+  const auto in_turn = [&](const torch::Tensor& rows) {
+    const std::int64_t n = rows.size(1);
+    return at::constant_pad_nd(rows.view({2, hidden, n}), {0, 0, 0, padded - hidden})
+        .view({2, padded / half, half, n})
+        .transpose(0, 1)
+        .reshape({2 * padded, n});
+  };
+  PackedLinear linear(with, type, in_turn(weight),
+                      shift.defined() ? in_turn(shift.unsqueeze(1)).squeeze(1) : shift);
+  linear.out_width = hidden;
+  linear.out_columns = half;
+  return linear;
+}
+
+void PackedLinear::apply(const void* in, std::int64_t rows, Epilogue finish, void* out,
+                         std::int64_t out_stride) const {
+  const std::int64_t element =
+      finish == kernels->add ? 4 : kernels->element_bytes();  // bytes of one of `out`
+  const auto* a = static_cast<const Word*>(in);
+  const auto* weights = static_cast<const Word*>(panels.const_data_ptr());
+  const float* shift = bias.const_data_ptr<float>();
+  const std::int64_t pass = rows_per_pass(rows, in_words);
+  for (std::int64_t first = 0; first < rows; first += pass) {
+    const std::int64_t last = std::min(rows, first + pass);
+    const std::int64_t step = words_ahead(*kernels, last - first);
+    at::parallel_for(0, panels.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
+      alignas(64) float sums[kMostRows * kMostColumns];
+      for (std::int64_t panel = begin; panel < end; ++panel) {
+        const std::int64_t column = panel * out_columns;
+        const std::int64_t columns = std::min(out_columns, out_width - column);
+        const Word* const words = weights + panel * kernels->columns * in_words;
+        const Word* ahead = words + kernels->columns * in_words;
+        const Word* const ahead_end = ahead + (panel + 1 < end ? kernels->columns * in_words : 0);
+        for_each_tile(*kernels, first, last, [&](std::int64_t row, std::int64_t count) {
+          const std::int64_t ahead_step = ahead < ahead_end ? step : 0;
+          kernels->multiply(count, {a + row * in_words, in_words, words, in_words, sums,
+                                    kernels->columns, ahead, ahead_step});
+          ahead += ahead_step * in_words;
+          finish({sums, kernels->columns, count, columns, shift + panel * kernels->columns,
+                  static_cast<char*>(out) + (row * out_stride + column) * element, out_stride});
+        });
+      }
+    });
+  }
+}
+
+namespace {
+
+constexpr std::int64_t kQueryRows = 48;
+
+void add_rows(const float* from, std::int64_t rows, std::int64_t columns, float* to,
+              std::int64_t stride) {
+  for (std::int64_t row = 0; row < rows; ++row, from += columns, to += stride)
+    for (std::int64_t c = 0; c < columns; ++c) to[c] += from[c];
+}
+
+Word* words_of(const torch::Tensor& tensor) {
+  return static_cast<Word*>(tensor.data_ptr());
+}
+
+}  // namespace
+
+AttentionScratch::AttentionScratch(const Kernels& kernels, std::int64_t tokens,
+                                   std::int64_t head_width)
+    : padded_(round_up(tokens, kernels.columns)) {
+  const std::int64_t per_word = elements_per_word(kernels.element);
+  const std::int64_t head_columns = round_up(head_width, kernels.columns);
+  keys_ = torch::empty({padded_, head_width / per_word}, torch::kInt32);
+  values_ = torch::empty({round_up(tokens, per_word) / per_word, head_columns}, torch::kInt32);
+  scores_ = torch::empty({kQueryRows, padded_}, torch::kFloat32);
+  probabilities_ = kernels.element == DType::kFp32
+                       ? scores_
+                       : torch::empty({kQueryRows, padded_}, scalar_type(kernels.element));
+  sums_ = torch::empty({kQueryRows, head_columns}, torch::kFloat32);
+}
+
+void attend(const Kernels& kernels, const Head& head, AttentionScratch& scratch) {
+  const std::int64_t tokens = head.tokens, head_width = head.width, width = head.row;
+  const std::int64_t bytes = kernels.element_bytes();
+  const std::int64_t per_word = elements_per_word(kernels.element);
+  const std::int64_t head_words = head_width / per_word;
+  const std::int64_t token_words = round_up(tokens, per_word) / per_word;
+  const std::int64_t stride = 3 * width, stride_words = stride / per_word;
+  const std::int64_t columns = kernels.columns, padded = scratch.padded_;
+  const float factor = std::numbers::log2e_v<float> / std::sqrt(static_cast<float>(head_width));
+  const auto* queries = static_cast<const char*>(head.qkv);
+  const auto* query_words = static_cast<const Word*>(head.qkv);
+  Word* const keys = words_of(scratch.keys_);
+  Word* const values = words_of(scratch.values_);
+  Word* const weights = words_of(scratch.probabilities_);
+  float* const scores = scratch.scores_.data_ptr<float>();
+  float* const sums = scratch.sums_.data_ptr<float>();
+  kernels.pack_transposed(reinterpret_cast<const Word*>(queries + width * bytes), stride_words,
+                          tokens, head_words, keys);
+  kernels.pack(queries + 2 * width * bytes, stride, tokens, head_width, values);
+
+  float inverse_sums[kQueryRows];
+  for (std::int64_t first = 0; first < tokens; first += kQueryRows) {
+    const std::int64_t rows = std::min(kQueryRows, tokens - first);
+    for (std::int64_t key = 0; key < padded; key += columns)
+      for_each_tile(kernels, 0, rows, [&](std::int64_t row, std::int64_t count) {
+        kernels.multiply(
+            count, {query_words + (first + row) * stride_words, stride_words,
+                    keys + key * head_words, head_words, scores + row * padded + key, padded});
+      });
+    if (head.bias) add_rows(head.bias + first * tokens, rows, tokens, scores, padded);
+    kernels.softmax(scores, padded, rows, tokens, factor, weights, inverse_sums);
+    for (std::int64_t column = 0; column < head_width; column += columns)
+      for_each_tile(kernels, 0, rows, [&](std::int64_t row, std::int64_t count) {
+        kernels.multiply(count, {weights + row * (padded / per_word), padded / per_word,
+                                 values + column * token_words, token_words, sums, columns});
+        kernels.scale(
+            {sums, columns, count, std::min(columns, head_width - column), inverse_sums + row,
+             static_cast<char*>(head.out) + ((first + row) * width + column) * bytes, width});
+      });
+  }
+}
+
+QueryKeyChanges::QueryKeyChanges(const AttentionWeights& weights, const Architecture& shape)
+    : q_norm(weights.q_norm, weights.q_norm_bias, shape.norm_epsilon),
+      k_norm(weights.k_norm, weights.k_norm_bias, shape.norm_epsilon),
+      sine(weights.sine),
+      cosine(weights.cosine),
+      prefix(shape.prefix_tokens()) {}
+
+void QueryKeyChanges::apply(const Kernels& kernels, const Head& head, std::int64_t number) const {
+  const std::int64_t bytes = kernels.element_bytes(), stride = 3 * head.row;
+  const std::int64_t patches = head.tokens - prefix, half = head.width / 2;
+  const std::int64_t own = sine.dim() == 3 ? number * patches * half : 0;
+  auto* x = static_cast<char*>(head.qkv);
+  for (const NormWeights* const norm : {&q_norm, &k_norm}) {
+    if (*norm) kernels.norm_in_place(x, stride, head.tokens, head.width, norm->factors());
+    if (sine.defined())
+      kernels.rotate(x + prefix * stride * bytes, stride, patches, half,
+                     sine.const_data_ptr<float>() + own, cosine.const_data_ptr<float>() + own);
+    x += head.row * bytes;  // from queries to keys
+  }
+}
 
 namespace {
 
@@ -181,6 +417,168 @@ void Engine::normalise(const NormWeights& norm, const float* x, Workspace& work)
     kernels_.norm(x + begin * width, end - begin, width, norm.factors(),
                   normed + begin * width * kernels_.element_bytes());
   });
+}
+
+// What the CPU engine computes of a batch.
+
+// The image's patches, row by row, as elements.
+void Engine::take_patches(const float* image, void* pixels, std::int64_t row_bytes) const {
+  const std::int64_t patch = architecture_.patch;
+  at::parallel_for(0, grid_.rows, 4, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row)
+      for (std::int64_t column = 0; column < grid_.columns; ++column)
+        for (std::int64_t line = 0; line < 3 * patch; ++line) {
+          const std::int64_t channel = line / patch, y = row * patch + line % patch;
+          kernels_.convert(
+              image + (channel * image_size_.height + y) * image_size_.width + column * patch,
+              patch,
+              static_cast<char*>(pixels) + (row * grid_.columns + column) * row_bytes +
+                  line * patch * kernels_.element_bytes());
+        }
+  });
+}
+
+// One image's pass, in float but for what blocks do inside. Values are rows of the workspace or of
+// the result, where those that make up the features are put behind one another.
+class Engine::Pass {
+ public:
+  struct Value {
+    float* rows;
+    std::int64_t count;
+  };
+  using Rotation = const Block*;  // its packed weights have the rotation
+
+  Pass(const Engine& engine, Workspace& work, float* result, float* kept)
+      : engine_(engine),
+        work_(work),
+        x_(work.x.data_ptr<float>()),
+        width_(engine.architecture_.width),
+        result_(result),
+        end_(result),
+        kept_(kept) {}
+
+  Value patches(const Value& image, const PatchEmbedImpl&) {
+    const Kernels& kernels = engine_.kernels_;
+    void* const pixels = work_.pixels.data_ptr();
+    engine_.take_patches(image.rows, pixels, work_.pixels.stride(0) * kernels.element_bytes());
+    const std::int64_t prefix = engine_.architecture_.prefix_tokens();
+    const Value patches{x_ + prefix * width_, engine_.grid_.patches()};
+    std::fill_n(patches.rows, patches.count * width_, 0.0f);
+    engine_.patch_embed_.apply(pixels, patches.count, kernels.add, patches.rows, width_);
+    return patches;
+  }
+  Value with_start(const Value& patches, const VisionTransformerImpl&) {
+    const float* const start = engine_.start_.const_data_ptr<float>();
+    const std::int64_t prefix = (patches.rows - x_), all = engine_.tokens_ * width_;
+    std::copy_n(start, prefix, x_);
+    for (std::int64_t i = prefix; i < all; ++i) x_[i] += start[i];
+    return {x_, engine_.tokens_};
+  }
+  // In place, but for what blocks add to.
+  Value norm(const Value& x, const NormImpl& layer) {
+    const bool stays = in_blocks_ && x.rows >= x_ && x.rows < x_ + engine_.tokens_ * width_;
+    const Value out{stays ? work_.tokens.data_ptr<float>() + (x.rows - x_) : x.rows, x.count};
+    const NormFactors factors = engine_.norms_.at(&layer).factors();
+    const auto normed = fastest_fp32_kernels()->norm;
+    at::parallel_for(0, x.count, 32, [&](std::int64_t begin, std::int64_t end) {
+      normed(x.rows + begin * width_, end - begin, width_, factors, out.rows + begin * width_);
+    });
+    return out;
+  }
+  Rotation rotation(const VisionTransformerImpl&, std::int64_t block, const Value&) {
+    return &engine_.blocks_[static_cast<std::size_t>(block)];
+  }
+  Value block_part(std::size_t part, const Value& x, Rotation block) {
+    in_blocks_ = true;
+    part == 0 ? engine_.add_attention(*block, x.rows, work_)
+              : engine_.add_mlp(*block, x.rows, work_);
+    return x;
+  }
+  void kept(const Value& x) { std::copy_n(x.rows, x.count * width_, kept_); }
+
+  Value tokens(const Value& x, std::int64_t from, std::int64_t to) {
+    return {x.rows + from * width_, to - from};
+  }
+  Value vector(const Value& x) { return append(x); }
+  Value mean(const Value& x, std::int64_t from, std::int64_t to) {
+    const Value out{end_, 1};
+    end_ = std::fill_n(end_, width_, 0.0f);
+    for (std::int64_t row = from; row < to; ++row)
+      for (std::int64_t c = 0; c < width_; ++c) out.rows[c] += x.rows[row * width_ + c];
+    for (std::int64_t c = 0; c < width_; ++c) out.rows[c] /= static_cast<float>(to - from);
+    return out;
+  }
+  Value attention_pool(const Value& seen) { return append(seen); }  // of the whole batch later
+  Value joined(const std::vector<Value>& values) {
+    Value all{nullptr, 0};
+    for (const Value& one : values) {
+      const Value there = one.rows >= result_ && one.rows < end_ ? one : append(one);
+      if (!all.rows) all.rows = there.rows;
+      all.count += there.count;
+    }
+    return all;
+  }
+  Value flattened(const Value& x, std::int64_t) { return x; }
+
+ private:
+  Value append(const Value& x) {
+    const Value out{end_, x.count};
+    end_ = std::copy_n(x.rows, x.count * width_, end_);
+    return out;
+  }
+
+  const Engine& engine_;
+  Workspace& work_;
+  float* x_;  // [tokens, width], what the blocks add to
+  std::int64_t width_;
+  float *result_, *end_, *kept_;
+  bool in_blocks_ = false;
+};
+
+std::int64_t Engine::floats_of(Pooling pooling) const {
+  if (pooling == Pooling::kMap)
+    return (architecture_.pool_prefix ? tokens_ : grid_.patches()) * architecture_.width;
+  return pooled_features(pooling, architecture_, grid_.patches());
+}
+
+torch::Tensor Engine::forward(const torch::Tensor& images, const FeatureOptions& options,
+                              torch::Tensor* kept) {
+  const std::int64_t batch = images.size(0), threads = at::get_num_threads();
+  const std::int64_t pixels = 3 * image_size_.pixels();
+  const auto layers = static_cast<std::int64_t>(layers_of(options, architecture_).size());
+  const std::int64_t floats = layers * floats_of(options.pooling);
+  torch::Tensor features = torch::empty({batch, floats});
+  float* const in = images.data_ptr<float>();
+  float* const out = features.data_ptr<float>();
+  for (auto i = static_cast<std::int64_t>(workspaces_.size()); i < threads; ++i)
+    workspaces_.push_back(std::make_unique<Workspace>(*this));
+  auto& scratches = workspaces_[0]->attention;  // for images that all threads share
+  while (scratches.size() < static_cast<std::size_t>(threads))
+    scratches.emplace_back(kernels_, tokens_, architecture_.width / architecture_.heads);
+  FeatureOptions taken = options;
+  float* cut = nullptr;
+  if (!kept) taken.cut = 0;
+  if (kept && options.cut > 0) {
+    *kept = torch::empty({batch, tokens_, architecture_.width});
+    cut = kept->data_ptr<float>();
+  }
+  const auto run = [&](std::int64_t image, std::int64_t thread) {
+    Pass pass(*this, *workspaces_[static_cast<std::size_t>(thread)], out + image * floats,
+              cut ? cut + image * tokens_ * architecture_.width : nullptr);
+    model_->features(pass, {in + image * pixels, 3 * image_size_.height}, taken);
+  };
+
+  const std::int64_t whole = batch / threads * threads;
+  std::atomic<std::int64_t> next{0};
+  at::parallel_for(0, std::min(threads, whole), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t thread = begin; thread < end; ++thread)
+      for (std::int64_t image; (image = next++) < whole;) run(image, thread);
+  });
+  for (std::int64_t image = whole; image < batch; ++image) run(image, 0);
+  if (options.pooling != Pooling::kMap) return features;
+  const std::int64_t width = architecture_.width;
+  TorchOperations ops;
+  return model_->attn_pool->forward(ops, features.view({batch, floats / width, width})).flatten(1);
 }
 
 }  // namespace coldframe::vit::cpu

@@ -1,8 +1,4 @@
-// The CPU engine: the same Vision Transformer as vit.h, computed by kernels of our
-// own. An image goes through all blocks on one thread while its numbers stay in the caches; the
-// images of a batch are shared among LibTorch's threads, and those that do not fill all threads are
-// computed one by one with all threads inside each layer. Nothing is allocated after the first
-// batch but the result.
+// A norm's parameters, as the kernels take them.
 #pragma once
 
 #include <map>
@@ -10,14 +6,117 @@
 #include <optional>
 #include <vector>
 
+#include "common/torch/precision.h"
 #include "common/torch/tensor.h"
 #include "extract/vit/backbone.h"
-#include "extract/vit/cpu/norm_weights.h"
-#include "extract/vit/cpu/packed_linear.h"
-#include "extract/vit/cpu/query_key.h"
+#include "extract/vit/cpu/kernels/kernels.h"
 #include "extract/vit/vit.h"
+#include "extract/vit/weights.h"
 
 namespace coldframe::vit::cpu {
+
+struct NormWeights {
+  // Undefined weight: no norm. Undefined bias: RMSNorm.
+  NormWeights(const torch::Tensor& with_weight, const torch::Tensor& with_bias, double with_epsilon)
+      : epsilon(static_cast<float>(with_epsilon)), centred(with_bias.defined()) {
+    if (!with_weight.defined()) return;
+    weight = with_weight.detach().to(torch::kCPU, torch::kFloat32).contiguous();
+    bias = centred ? with_bias.detach().to(torch::kCPU, torch::kFloat32).contiguous()
+                   : torch::zeros_like(weight);
+  }
+  // The layer may be empty.
+  explicit NormWeights(const Norm& layer)
+      : NormWeights(layer ? layer->weight : torch::Tensor(), layer ? layer->bias : torch::Tensor(),
+                    layer ? layer->epsilon : 0) {}
+
+  explicit operator bool() const { return weight.defined(); }
+  NormFactors factors() const {
+    return {weight.const_data_ptr<float>(), bias.const_data_ptr<float>(), epsilon, centred};
+  }
+
+  torch::Tensor weight, bias;  // [width] float
+  float epsilon;
+  bool centred;
+};
+
+// A linear layer whose weights lie as the kernels read them.
+
+struct PackedLinear {
+  // weight [out, in], bias [out] or undefined, both float. `scale` [out] or undefined (LayerScale)
+  // multiplies both. Weights are rounded to `type`, and to the kernels' own element in any case.
+  PackedLinear(const Kernels& kernels, torch::ScalarType type, const torch::Tensor& weight,
+               const torch::Tensor& bias, const torch::Tensor& scale = {});
+
+  // The first layer of a gated perceptron, for the kernels' gates: weight [2·out, in] and bias have
+  // the rows of gates, then those of values.
+  static PackedLinear gated(const Kernels& kernels, torch::ScalarType type,
+                            const torch::Tensor& weight, const torch::Tensor& bias);
+
+  // in [rows, words] -> out, as `finish`, one of the kernels', leaves it. Rows of `out` are
+  // out_stride of its elements apart. Panels are shared among threads, except inside a parallel
+  // region.
+  void apply(const void* in, std::int64_t rows, Epilogue finish, void* out,
+             std::int64_t out_stride) const;
+
+  const Kernels* kernels;
+  std::int64_t in_words;     // of a row of the input
+  std::int64_t out_width;    // features
+  std::int64_t out_columns;  // of them that a panel gives: all of its columns, or half
+  torch::Tensor panels;      // [⌈out / out_columns⌉, words, columns] int32
+  torch::Tensor bias;        // [panels · columns], zeros where there is no feature
+};
+
+// A row's width in elements once it is filled up to whole words.
+std::int64_t padded_width(const Kernels& kernels, std::int64_t width);
+
+// Multi-head self-attention for the CPU engine: a head's keys and values are packed once, then a
+// few rows of queries at a time go through scores, softmax and weighted sum without leaving the
+// second-level cache (in the manner of FlashAttention, Dao et al. 2022, arXiv:2205.14135; whole
+// rows of scores fit, so that the softmax is the plain one).
+
+// One head of one image, in elements.
+struct Head {
+  std::int64_t tokens, width;
+  std::int64_t row;   // of `out`; a row of `qkv` is three times as long
+  void* qkv;          // the head's first query in rows [q of all heads | k of all | v of all]
+  void* out;          // the head's first column
+  const float* bias;  // [tokens, tokens], for the scores before they are scaled; null: none
+};
+
+// One thread needs this memory while it computes a head.
+class AttentionScratch {
+ public:
+  AttentionScratch(const Kernels& kernels, std::int64_t tokens, std::int64_t head_width);
+
+ private:
+  friend void attend(const Kernels&, const Head&, AttentionScratch&);
+  std::int64_t padded_;                   // tokens, filled up to whole panels
+  torch::Tensor keys_, values_;           // panels, int32
+  torch::Tensor scores_, probabilities_;  // [kQueryRows, padded_]; one buffer in float
+  torch::Tensor sums_;                    // [kQueryRows, head width filled up]
+};
+
+// out = softmax((q·kᵀ + bias) / √d)·v. The head's width is even with bf16 and fp16.
+void attend(const Kernels& kernels, const Head& head, AttentionScratch& scratch);
+
+// A block's queries and keys change before they meet: by norms (qk_norm), then by rotary positions.
+
+struct QueryKeyChanges {
+  QueryKeyChanges(const AttentionWeights& weights, const Architecture& architecture);
+
+  // In place, of the head of that number. Each step computes in float and stores elements.
+  void apply(const Kernels& kernels, const Head& head, std::int64_t number) const;
+
+  NormWeights q_norm, k_norm;  // may be empty
+  torch::Tensor sine, cosine;  // as AttentionWeights has them
+  std::int64_t prefix;         // tokens that are not turned
+};
+
+// The CPU engine: the same Vision Transformer as vit.h, computed by kernels of our
+// own. An image goes through all blocks on one thread while its numbers stay in the caches; the
+// images of a batch are shared among LibTorch's threads, and those that do not fill all threads are
+// computed one by one with all threads inside each layer. Nothing is allocated after the first
+// batch but the result.
 
 // Why the engine cannot compute this architecture with these kernels; empty when it can.
 std::optional<std::string> refusal(const Architecture& architecture, const Kernels& kernels);

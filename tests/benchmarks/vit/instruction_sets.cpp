@@ -14,9 +14,8 @@
 #include <iostream>
 
 #include "extract/vit/cpu/engine.h"
-#include "extract/vit/inference_weights.h"
 #include "extract/vit/published/published.h"
-#include "extract/vit/random_weights.h"
+#include "extract/vit/weights.h"
 #include "tests/support/driver.h"
 
 namespace coldframe::vit::cpu {

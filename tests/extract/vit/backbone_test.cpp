@@ -10,10 +10,10 @@
 #include "common/cli/log.h"
 #include "common/files/fingerprint.h"
 #include "common/torch/safetensors.h"
-#include "extract/vit/checkpoint/state_dict_names.h"
+#include "extract/vit/checkpoint/names.h"
 #include "extract/vit/cpu/choose.h"
-#include "extract/vit/random_weights.h"
 #include "extract/vit/vit.h"
+#include "extract/vit/weights.h"
 #include "tests/support/gpu_test.h"
 
 namespace coldframe::vit {

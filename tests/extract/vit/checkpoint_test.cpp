@@ -9,7 +9,7 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
-#include "extract/vit/checkpoint/pickle.h"
+#include "extract/vit/checkpoint/pth.h"
 #include "tests/extract/vit/pickle_bytes.h"
 
 namespace coldframe::vit {

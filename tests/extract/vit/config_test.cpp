@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "common/cli/error.h"
-#include "extract/vit/config/kinds.h"
+#include "extract/vit/config/model_config.h"
 
 namespace coldframe::vit {
 namespace {

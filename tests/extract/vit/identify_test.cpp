@@ -1,6 +1,6 @@
 // What names and shapes of weights leave open is taken from published models only where it is
 // unique.
-#include "extract/vit/published/identify.h"
+#include "extract/vit/published/published.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "extract/vit/random_weights.h"
 #include "extract/vit/vit.h"
+#include "extract/vit/weights.h"
 
 namespace coldframe::vit {
 

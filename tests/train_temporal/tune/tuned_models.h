@@ -11,7 +11,7 @@
 
 #include "common/cli/log.h"
 #include "common/torch/cpu_memory.h"
-#include "extract/vit/random_weights.h"
+#include "extract/vit/weights.h"
 #include "tests/extract/vit/engine_models.h"
 #include "train_temporal/tune/tuned_vit.h"
 

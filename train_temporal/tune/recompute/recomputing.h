@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "extract/vit/layers.h"
+#include "extract/vit/vit.h"
 #include "train_temporal/tune/schedule/schedule.h"
 
 namespace coldframe::tune {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "extract/vit/torch_operations.h"
+#include "extract/vit/vit.h"
 #include "train_temporal/tune/recompute/frugal_gradients.h"
 #include "train_temporal/tune/recompute/recipe.h"
 #include "train_temporal/tune/recompute/recomputing.h"

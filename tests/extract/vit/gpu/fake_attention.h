@@ -3,7 +3,7 @@
 
 #include <c10/util/Exception.h>
 
-#include "extract/vit/gpu/options.h"
+#include "extract/vit/gpu/engine.h"
 
 namespace coldframe::vit::gpu {
 

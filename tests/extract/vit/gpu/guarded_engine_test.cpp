@@ -1,4 +1,4 @@
-#include "extract/vit/gpu/guarded_engine.h"
+#include "extract/vit/gpu/choose.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
