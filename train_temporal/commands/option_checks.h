@@ -2,7 +2,7 @@
 #pragma once
 
 #include "train_temporal/run/options/options.h"
-#include "train_temporal/splits/targets.h"
+#include "train_temporal/splits/labels.h"
 
 namespace coldframe::temporal {
 

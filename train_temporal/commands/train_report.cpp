@@ -11,7 +11,7 @@
 #include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 #include "train_temporal/run/results/held_out.h"
-#include "train_temporal/splits/split_parts.h"
+#include "train_temporal/splits/split.h"
 
 namespace coldframe::temporal {
 std::vector<std::size_t> exams_in(const std::vector<Split>& splits) {

@@ -7,7 +7,7 @@
 #include "common/text/text.h"
 #include "common/torch/device.h"
 #include "common/torch/error_text.h"
-#include "train_temporal/explain/patch_maps.h"
+#include "train_temporal/explain/maps.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/training/tuned/tune_memory.h"
 #include "train_temporal/tune/measured_costs.h"

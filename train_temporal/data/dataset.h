@@ -1,15 +1,48 @@
-// The cohort's features in one tensor, and what a model may know of each exam besides pixels.
+// A cache has rows of several kinds for each frame; those of an exam become rows of a table.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "train_temporal/data/sequences/sequence_reader.h"
+#include "train_temporal/data/sequence_reader.h"
 
 namespace coldframe::temporal {
+
+enum class RowKind {
+  kFeatures,  // [D]
+  kCut,       // what enters the block of the ViT at which the cache was cut
+};
+
+struct RowFormat {
+  torch::ScalarType type;
+  std::vector<std::int64_t> shape;  // of one frame
+  std::int64_t streams = 0;         // of merged features, which may be missing
+
+  std::int64_t values() const;
+  std::size_t bytes() const;
+  std::vector<std::int64_t> table(std::int64_t rows) const;  // the shape of so many frames
+};
+// DataError for the cut of a cache that has none.
+RowFormat row_format(const SequenceReader& cache, RowKind kind);
+
+// Bytes of all present frames of these exams, as stored, in one view.
+std::uint64_t stored_bytes(const SequenceReader& cache, std::span<const std::size_t> exams,
+                           RowKind kind);
+
+// Goes through the rows of `exams` as SequenceReader::scan_stored() does.
+void scan_rows(const SequenceReader& cache, RowKind kind, const std::string& view,
+               std::span<const std::size_t> exams, const SequenceReader::VisitStored& body);
+
+// Copies the frames that are present, which are all finite numbers or a DataError; returns how many
+// they are. `stored`: all frames, as stored.
+std::int64_t copy_present_rows(const cache::ExamInfo& exam, const RowFormat& format,
+                               std::span<const std::byte> stored, std::byte* to);
+
+// The cohort's features in one tensor, and what a model may know of each exam besides pixels.
 
 // Frames of the first visit and of the exam's own, where exams of a patient are joined; else 0.
 struct VisitFrames {
@@ -105,5 +138,21 @@ enum class ViewChoice { kAuto, kClean, kAll };
 
 // "clean" first. kAuto: all that the cache has. ConfigError for kAll of a cache with one view.
 std::vector<std::string> training_views(const SequenceReader& cache, ViewChoice choice);
+
+// Features lie on the device, in memory, or in the cache while models are fitted: here that is
+// chosen.
+
+struct Placement {
+  Residence where = Residence::kMemory;
+  std::string text;  // "17.6 MiB, streamed from the cache: more than half of …"
+};
+
+// kAuto: the device when the features take at most half of its memory, or of `budget` (bytes;
+// 0: none); else memory when there is enough; else the cache. On the CPU the device is the memory.
+Placement place_features(Residence asked, std::uint64_t bytes, const torch::Device& device,
+                         std::uint64_t budget);
+
+// True when so many bytes leave a tenth of the memory that is free now, or when that is unknown.
+bool fits_into_memory(std::uint64_t bytes);
 
 }  // namespace coldframe::temporal

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "train_temporal/data/sequences/sequence_reader.h"
+#include "train_temporal/data/sequence_reader.h"
 #include "train_temporal/explain/integrated_gradients.h"
 #include "train_temporal/models/model_file.h"
 

@@ -13,7 +13,7 @@
 #include "common/cli/progress.h"
 #include "common/text/text.h"
 #include "common/torch/error_text.h"
-#include "train_temporal/explain/patch_maps.h"
+#include "train_temporal/explain/maps.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/tasks/task_kind.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "train_temporal/metrics/intervals/bounds.h"
+#include "train_temporal/metrics/bounds.h"
 #include "train_temporal/metrics/metrics.h"
 
 namespace coldframe::temporal {

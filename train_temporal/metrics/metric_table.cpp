@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "common/text/text.h"
-#include "train_temporal/metrics/metric_input.h"
+#include "train_temporal/metrics/metric_rows.h"
 
 namespace coldframe::temporal {
 namespace {

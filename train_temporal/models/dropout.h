@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "train_temporal/data/sampler.h"
+#include "train_temporal/data/batcher.h"
 
 namespace coldframe::temporal {
 

@@ -7,8 +7,8 @@
 
 #include "common/files/json.h"
 #include "common/text/word_table.h"
-#include "train_temporal/data/changes.h"
-#include "train_temporal/data/sampler.h"
+#include "train_temporal/data/batcher.h"
+#include "train_temporal/data/input_statistics.h"
 #include "train_temporal/models/architecture.h"
 
 namespace coldframe::temporal {

@@ -12,10 +12,9 @@
 
 #include "common/charts/html.h"
 #include "common/files/json.h"
-#include "train_temporal/metrics/intervals/intervals.h"
-#include "train_temporal/metrics/intervals/resample.h"
-#include "train_temporal/metrics/intervals/subgroups.h"
-#include "train_temporal/metrics/survival/by_risk.h"
+#include "train_temporal/metrics/intervals.h"
+#include "train_temporal/metrics/subgroups.h"
+#include "train_temporal/metrics/survival.h"
 #include "train_temporal/report/questions.h"
 
 namespace coldframe::temporal {

@@ -5,7 +5,7 @@
 
 #include "common/text/table.h"
 #include "common/text/text.h"
-#include "train_temporal/metrics/intervals/fit_spread.h"
+#include "train_temporal/metrics/fit_spread.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/sections.h"

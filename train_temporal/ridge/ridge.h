@@ -8,10 +8,11 @@
 // problem small, and on these axes its second derivatives are nearly diagonal.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "train_temporal/tasks/row_labels.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 
@@ -47,5 +48,51 @@ struct RowFolds {
 };
 torch::Tensor fit_without_folds(const PrincipalAxes& x, const RowLabels& labels,
                                 const RowFolds& folds, double penalty, const torch::Tensor& start);
+
+// Linear discriminants of classes (Fisher 1936), whose covariance has a ridge (Friedman 1989):
+//   output_c(x) = (x − m)ᵀ (S + λ I)⁻¹ μ_c − μ_cᵀ (S + λ I)⁻¹ μ_c / 2 + log π_c
+// with the mean m of all rows, the mean m + μ_c and the share π_c of a class, and the covariance S
+// within classes, by n. As scikit-learn's LinearDiscriminantAnalysis with the covariance S + λ I.
+//
+// They find with few exams of a class what a logistic regression finds with many (Efron 1975), if
+// features are about normal within a class, as means of frames are. Every exam shows how features
+// vary; only the mean has to come from the class.
+
+// What rows show of their classes.
+class Discriminants {
+ public:
+  // rows: [n, r] float64. labels: RowLabels::of_classes(). A class without a row counts as half a
+  // row at the mean.
+  Discriminants(const torch::Tensor& rows, const RowLabels& labels);
+
+  // [r + 1, C] of the discriminants without log π, for rows that end with a 1. `penalty`: λ > 0. Of
+  // two classes there is one output: the difference of theirs.
+  torch::Tensor coefficients(double penalty) const;
+  const torch::Tensor& log_shares() const { return log_shares_; }  // [C] log π
+
+ private:
+  torch::Tensor outputs_of(const torch::Tensor& classes) const;
+
+  std::size_t outputs_;
+  torch::Tensor mean_, centres_, covariance_, log_shares_;  // m [r], μ [r, classes], S [r, r]
+};
+
+// The linear model that predicts rows of other folds best.
+
+// How a linear model is fitted. Rows of classes take discriminants, all others a ridge regression.
+struct LinearFit {
+  double penalty = 0;
+  double multiple = 1;  // of discriminants, which without it are too sure of few rows
+  double loss = std::numeric_limits<double>::infinity();  // of all rows, each without its fold
+  std::vector<double> held_out = {};                      // [n, C] these predictions
+};
+LinearFit choose_fit(const PrincipalAxes& x, const RowLabels& labels, const RowFolds& folds);
+
+// The log-likelihood of labels by predictions that have this loss, but for a constant. Squares have
+// the variance that suits them best.
+double log_likelihood(const RowLabels& labels, double loss);
+
+// The coefficients [r + 1, C], of the axes and then the constant, from all rows.
+torch::Tensor fit_chosen(const PrincipalAxes& x, const RowLabels& labels, const LinearFit& fit);
 
 }  // namespace coldframe::temporal

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cache/format/exam.h"
-#include "train_temporal/metrics/intervals/fold_scores.h"
-#include "train_temporal/splits/targets.h"
+#include "train_temporal/metrics/intervals.h"
+#include "train_temporal/splits/labels.h"
 
 namespace coldframe::temporal {
 

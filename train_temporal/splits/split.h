@@ -1,21 +1,46 @@
-// A split says which exams train, which choose (early stopping, temperature, threshold) and which
-// are held out. All parts are disjoint by patient. Only labelled exams take part. With several
-// targets, parts without a class of one of them are a warning where they would be an error
-// otherwise.
+// Puts whole patients into parts so that every part gets its share of every class.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cache/format/exam.h"
 #include "common/files/csv.h"
 #include "common/text/spelling.h"
-#include "train_temporal/splits/targets.h"
+#include "train_temporal/splits/labels.h"
 
 namespace coldframe::temporal {
+
+// The labelled exams of one patient.
+struct PatientGroup {
+  std::string patient;
+  std::vector<std::size_t> exams;
+  std::vector<std::size_t> per_class;  // labels of each stratum: class or bin
+};
+
+// Sorted by patient, so that the outcome does not depend on the order of exams in a cache.
+std::vector<PatientGroup> group_by_patient(const Targets& targets,
+                                           const std::vector<std::string>& patients,
+                                           std::span<const std::size_t> exams);
+
+// The part (0 … shares.size() − 1) of each group. `shares` are positive and sum to 1. Greedy in the
+// manner of scikit-learn's StratifiedGroupKFold, for unequal shares too and with one aim put first:
+// no class is absent from a part if moving a patient helps, large parts being served before small
+// ones. Depends on the groups and the key only.
+std::vector<std::size_t> assign_groups(std::span<const PatientGroup> groups,
+                                       std::span<const double> shares,
+                                       std::initializer_list<std::uint64_t> key);
+
+// A split says which exams train, which choose (early stopping, temperature, threshold) and which
+// are held out. All parts are disjoint by patient. Only labelled exams take part. With several
+// targets, parts without a class of one of them are a warning where they would be an error
+// otherwise.
 
 struct Split {
   std::size_t repeat = 0, fold = 0;
@@ -84,5 +109,20 @@ SplitSet splits_from_csv(const CsvTable& table, std::span<const cache::ExamInfo>
 
 // DataError naming the patient when one is in two parts of a split.
 void check_patients_apart(const Split& split, const std::vector<std::string>& patients);
+
+// All ways of splitting share this: the inner validation part and the checks at the end.
+
+using NamedPart = std::pair<const char*, const std::vector<std::size_t>*>;
+std::array<NamedPart, 3> parts_of(const Split& split);  // train, validation, test
+
+// Moves about a fifth of the training part's patients to the validation part, stratified.
+// ConfigError when a single patient would have to serve both.
+void take_validation(Split& split, const Targets& targets, const std::vector<std::string>& patients,
+                     std::uint64_t seed);
+
+// DataError: an empty part, a patient in two parts, a class absent from the training part. A class
+// absent from the validation part is a warning.
+void check_parts(const Split& split, const Targets& targets,
+                 const std::vector<std::string>& patients, std::vector<std::string>& warnings);
 
 }  // namespace coldframe::temporal

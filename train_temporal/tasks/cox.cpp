@@ -1,14 +1,16 @@
 // Cox's proportional hazards: one output, the logarithm of the relative hazard.
+#include "train_temporal/tasks/cox.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "common/text/text.h"
-#include "train_temporal/tasks/survival.h"
 #include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
+
 namespace {
 
 // The exams with one time; sums are over all that are followed as long or longer.

@@ -2,7 +2,7 @@
 // Cao and Raschka 2023, "Deep Neural Networks for Rank-Consistent Ordinal Regression Based On
 // Conditional Probabilities").
 #include "train_temporal/tasks/class_kind.h"
-#include "train_temporal/tasks/logistic.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -1,4 +1,4 @@
-// A target: its labels, the head's outputs that belong to it, and what they mean.
+// The list of tasks. A new one is a file of its own and a line in each part of this list.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,23 @@
 
 #include "common/files/json.h"
 #include "train_temporal/metrics/metrics.h"
-#include "train_temporal/tasks/tasks.h"
 
 namespace coldframe::temporal {
+
+class TaskKind;
+
+enum class Task { kBinary, kMulticlass, kOrdinal, kRegression, kCox };
+
+const TaskKind& binary_task();      // classes.cpp
+const TaskKind& multiclass_task();  // classes.cpp
+const TaskKind& ordinal_task();     // ordinal.cpp
+const TaskKind& regression_task();  // number.cpp
+const TaskKind& cox_task();         // cox.cpp
+
+inline constexpr const TaskKind& (*kTasks[])() = {binary_task, multiclass_task, ordinal_task,
+                                                  regression_task, cox_task};
+
+// A target: its labels, the head's outputs that belong to it, and what they mean.
 
 const char* task_name(Task task);  // "binary", …
 std::optional<Task> find_task(std::string_view name);
@@ -86,5 +100,27 @@ std::size_t first_output(const std::vector<OneTarget>& targets, std::size_t targ
 
 // "a, b and c" in messages.
 std::string names_of(std::span<const Target> targets);
+
+// Parses --target and --task.
+
+struct TargetRequest {
+  std::string name;
+  std::optional<Task> task;  // none: by the type of the column
+  std::string event = {};    // of a time to an event: the column that says whether it came
+
+  bool operator==(const TargetRequest&) const = default;
+};
+
+// --task: auto, multilabel (several binary columns), or the name of a task.
+std::vector<std::string> task_words();
+
+// `targets`: COLUMN, or COLUMN,COLUMN…, each with or without a task of its own behind a colon
+// (age:regression); or TIME:EVENT, two columns, likewise (days:died:cox). A text that is one of
+// `columns` as it stands is that column; a word behind a colon that is a task is one, also where a
+// column has its name. `task`: of the targets that name none. ConfigError: an empty or repeated
+// name, a word that is neither task nor column, a single column or another task with multilabel, a
+// time without a column of events or with another task than cox.
+std::vector<TargetRequest> parse_targets(const std::string& targets, const std::string& task,
+                                         const std::vector<std::string>& columns);
 
 }  // namespace coldframe::temporal

@@ -1,8 +1,9 @@
-// A task: which labels it reads, what a model's outputs mean, how they are learnt, and how a table
-// and a report show them. Each is one object without state; what belongs to one target is in
-// Target.
+// The loss of one target and its gradient at the outputs of the head, in double precision, written
+// out: the same code serves the fused kernels and the models that LibTorch differentiates.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <memory>
@@ -12,12 +13,150 @@
 #include <vector>
 
 #include "common/files/json.h"
-#include "train_temporal/tasks/loss.h"
-#include "train_temporal/tasks/output_operations.h"
-#include "train_temporal/tasks/row_labels.h"
 #include "train_temporal/tasks/target.h"
 
 namespace coldframe::temporal {
+
+enum class LossKind {
+  kAuto,   // cross-entropy, CORN's loss, the squared error, or a likelihood of times, by the task
+  kFocal,  // classes: −(1 − p)^γ log p (Lin et al. 2017)
+  kMse,    // regression: e², of standardised numbers
+  kHuber,  // regression: e² / 2 up to |e| = δ, from there on δ (|e| − δ / 2) (Huber 1964)
+};
+struct LossOptions {
+  LossKind kind = LossKind::kAuto;
+  double parameter = 0;  // γ or δ
+
+  bool operator==(const LossOptions&) const = default;
+};
+// auto, focal, focal=GAMMA (default 2), mse, huber, huber=DELTA (default 1). ConfigError.
+LossOptions parse_loss(const std::string& text);
+std::string to_string(const LossOptions& options);
+bool applies(const LossOptions& options, Task task);
+
+// An exam of class c counts this much in the loss, [C].
+using ClassWeights = std::vector<double>;
+ClassWeights equal_weights(std::size_t classes);
+// N / (C · N_c) with the exams of each of the C classes that have any: each class counts the same
+// as a whole. 1 for a class without exams, of which only a validation part can have some.
+ClassWeights balanced_weights(std::span<const std::size_t> count);
+
+class RowLoss;  // task_kind.h
+
+// Of rows that are each other's: the loss of each, [n], and the gradient of their sum at their one
+// output, [n].
+struct BatchLoss {
+  std::vector<double> loss, gradient;
+};
+
+class TargetLoss {
+ public:
+  // `weights`: of the classes; numbers and times: none. Where `options` do not apply to the task,
+  // the loss is the one of kAuto. `smoothing`: where the loss is the cross-entropy, so much of a
+  // label is shared by all classes alike (Szegedy et al. 2016).
+  TargetLoss(const Target& target, const LossOptions& options, ClassWeights weights,
+             const Readout& readout, double smoothing = 0);
+
+  std::size_t outputs() const { return outputs_; }
+  const ClassWeights& weights() const { return weights_; }
+  // Cross-entropy without more: LibTorch has it, too.
+  bool is_cross_entropy() const;
+
+  // True for Cox's loss, which is one of all rows of a batch that have a label.
+  bool is_of_batch() const;
+  BatchLoss of_batch(std::span<const double> z, std::span<const double> label) const;
+
+  // `value`: the number of the class, the number in the unit of the column, or a survival_label();
+  // NaN: no label.
+  // A row of this value adds so much to the divisor of a mean; 0 without a label. Cox: 1 for an
+  // event, 0 when censored.
+  double weight(double value) const;
+  // The weighted loss of outputs z [outputs]; `gradient`, unless null, receives that of the loss
+  // divided by `total`. Nothing but zeros without a label.
+  double operator()(std::span<const double> z, double value, double total, float* gradient) const;
+
+ private:
+  std::size_t outputs_;
+  ClassWeights weights_;
+  std::shared_ptr<const RowLoss> of_row_;
+};
+
+// The arithmetic by which a task explains a model's outputs: LibTorch computes it with its
+// gradients, which tasks know nothing of.
+
+class OutputOperations {
+ public:
+  virtual ~OutputOperations() = default;
+
+  enum class Value : std::size_t {};  // a table [..., C], by its number
+
+  virtual Value divided(Value x, double divisor) = 0;
+  virtual Value softmax(Value x) = 0;
+  virtual Value sigmoid(Value x) = 0;
+  virtual Value cumulative_product(Value x) = 0;  // over the columns
+  // [..., 1]: the sum of the columns, each by its weight [C].
+  virtual Value sum(Value x, const std::vector<double>& weights) = 0;
+  virtual Value column(Value x, std::size_t number) = 0;  // [..., 1]
+};
+
+// An interpreter keeps what its values stand for.
+template <class Kept>
+class KeepingOperations : public OutputOperations {
+ public:
+  Value keep(Kept kept) {
+    kept_.push_back(std::move(kept));
+    return Value{kept_.size() - 1};
+  }
+  const Kept& at(Value x) const { return kept_[static_cast<std::size_t>(x)]; }
+
+ private:
+  std::vector<Kept> kept_;
+};
+
+// A linear model is fitted to these: the labels of rows, and the loss of their outputs.
+
+struct RowLabels {
+  enum class Loss {
+    kLogistic,  // each output by itself: log(1 + exp(z)) − y z
+    kSoftmax,   // cross-entropy of the classes
+    kSquares,   // (z − y)² / 2
+    kCox,       // the negative logarithm of Cox's partial likelihood, with Efron's ties
+  };
+  Loss loss = Loss::kLogistic;
+  std::size_t outputs = 1;  // C
+  // [n, C] of kLogistic (0 or 1) and kSquares, NaN: no label, and the row tells that output
+  // nothing; else [n]: the class, or a survival_label(), which every row has.
+  std::vector<double> value = {};
+
+  std::size_t width() const {  // labels of a row
+    return loss == Loss::kLogistic || loss == Loss::kSquares ? outputs : 1;
+  }
+  std::size_t rows() const { return value.size() / width(); }
+  bool of_classes() const {  // each row is of one class, which `value` numbers: discriminants fit
+    return loss == Loss::kSoftmax || (loss == Loss::kLogistic && outputs == 1);
+  }
+  RowLabels at(const std::vector<std::size_t>& rows) const;
+  // About the second derivative of a row's loss, on average, by which steps are scaled.
+  double curvature() const;
+};
+
+// The sum of the losses of outputs z [n, C], and its gradient [n, C].
+double loss_of(const RowLabels& labels, std::span<const double> z, std::span<double> gradient);
+
+// The logistic function and its integral, for any size of number.
+
+inline double logistic(double x) {
+  return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
+}
+
+// log(1 + exp(x))
+inline double softplus(double x) {
+  return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+}
+
+// A task: which labels it reads, what a model's outputs mean, how they are learnt, and how a table
+// and a report show them. Each is one object without state; what belongs to one target is in
+// Target.
 
 // The loss of one row that has a label, and its gradient.
 class RowLoss {

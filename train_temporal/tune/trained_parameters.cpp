@@ -10,7 +10,7 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
-#include "train_temporal/data/sampler.h"
+#include "train_temporal/data/batcher.h"
 
 namespace coldframe::tune {
 namespace {

@@ -1,4 +1,4 @@
-#include "train_temporal/data/stored_rows.h"
+#include "train_temporal/data/dataset.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,8 +7,8 @@
 
 #include "common/files/csv.h"
 #include "tests/train_temporal/metrics/driver_json.h"
-#include "train_temporal/metrics/clinical/operating_points.h"
-#include "train_temporal/metrics/intervals/spread.h"
+#include "train_temporal/metrics/intervals.h"
+#include "train_temporal/metrics/operating_points.h"
 
 namespace {
 

@@ -1,12 +1,12 @@
 // The spread between fits, by hand.
-#include "train_temporal/metrics/intervals/fit_spread.h"
+#include "train_temporal/metrics/fit_spread.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "common/threads/counter_random.h"
-#include "train_temporal/metrics/intervals/bounds.h"
+#include "train_temporal/metrics/bounds.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -24,8 +24,7 @@
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
 #include "train_temporal/metrics/calibration.h"
-#include "train_temporal/metrics/intervals/intervals.h"
-#include "train_temporal/metrics/intervals/spread.h"
+#include "train_temporal/metrics/intervals.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "train_temporal/metrics/intervals/bounds.h"
+#include "train_temporal/metrics/bounds.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "train_temporal/metrics/intervals/intervals.h"
+#include "train_temporal/metrics/intervals.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "common/threads/counter_random.h"
-#include "train_temporal/metrics/intervals/intervals.h"
+#include "train_temporal/metrics/intervals.h"
 
 namespace coldframe::temporal {
 namespace {

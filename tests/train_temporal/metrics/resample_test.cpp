@@ -1,4 +1,4 @@
-#include "train_temporal/metrics/intervals/resample.h"
+#include "train_temporal/metrics/intervals.h"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,8 @@
 #include "common/files/csv.h"
 #include "tests/train_temporal/metrics/driver_json.h"
 #include "train_temporal/metrics/metric_table.h"
-#include "train_temporal/metrics/survival/concordance.h"
-#include "train_temporal/metrics/survival/survival_metrics.h"
-#include "train_temporal/tasks/survival.h"
+#include "train_temporal/metrics/survival.h"
+#include "train_temporal/tasks/cox.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "common/cli/output.h"
 #include "common/files/json.h"
 #include "common/torch/precision.h"
-#include "train_temporal/ridge/linear_fit.h"
+#include "train_temporal/ridge/ridge.h"
 
 namespace {
 

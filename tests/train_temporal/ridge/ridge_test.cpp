@@ -7,9 +7,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "train_temporal/ridge/discriminants.h"
-#include "train_temporal/ridge/linear_fit.h"
-
 namespace coldframe::temporal {
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
-#include "train_temporal/tasks/survival.h"
+#include "train_temporal/tasks/cox.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -1,4 +1,4 @@
-#include "train_temporal/splits/exam_column.h"
+#include "train_temporal/splits/labels.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

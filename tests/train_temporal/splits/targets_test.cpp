@@ -1,5 +1,5 @@
 // Tasks by the type of a column, several targets at once, and splits that suit all of them.
-#include "train_temporal/splits/targets.h"
+#include "train_temporal/splits/labels.h"
 
 #include <gmock/gmock.h>
 
@@ -10,8 +10,8 @@
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
 #include "train_temporal/splits/split.h"
-#include "train_temporal/tasks/loss.h"
-#include "train_temporal/tasks/target_list.h"
+#include "train_temporal/tasks/target.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -7,8 +7,7 @@
 #include <numeric>
 
 #include "common/cli/error.h"
-#include "train_temporal/tasks/logistic.h"
-#include "train_temporal/tasks/survival.h"
+#include "train_temporal/tasks/cox.h"
 
 namespace coldframe::temporal {
 namespace {

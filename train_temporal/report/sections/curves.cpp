@@ -7,7 +7,7 @@
 #include "common/cli/progress.h"
 #include "common/numbers/quantile.h"
 #include "common/text/text.h"
-#include "train_temporal/metrics/curves.h"
+#include "train_temporal/metrics/metrics.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/sections.h"
 

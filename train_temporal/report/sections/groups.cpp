@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "common/text/text.h"
-#include "train_temporal/metrics/intervals/groups.h"
+#include "train_temporal/metrics/subgroups.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/sections.h"
 

@@ -7,9 +7,9 @@
 #include "common/files/csv.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
+#include "train_temporal/metrics/bounds.h"
 #include "train_temporal/metrics/calibration.h"
-#include "train_temporal/metrics/clinical/operating_points.h"
-#include "train_temporal/metrics/intervals/bounds.h"
+#include "train_temporal/metrics/operating_points.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/sections.h"
 

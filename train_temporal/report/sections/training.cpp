@@ -5,7 +5,7 @@
 
 #include "common/charts/html.h"
 #include "common/text/text.h"
-#include "train_temporal/metrics/curves.h"
+#include "train_temporal/metrics/metrics.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/scale_words.h"
 #include "train_temporal/report/sections/sections.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "train_temporal/data/dataset.h"
-#include "train_temporal/data/sequences/sequence_reader.h"
+#include "train_temporal/data/sequence_reader.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/run/predictions.h"
 

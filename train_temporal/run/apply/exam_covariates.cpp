@@ -7,7 +7,7 @@
 #include "common/cli/log.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
-#include "train_temporal/splits/exam_column.h"
+#include "train_temporal/splits/labels.h"
 
 namespace coldframe::temporal {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "train_temporal/data/covariates.h"
-#include "train_temporal/data/sequences/sequence_reader.h"
+#include "train_temporal/data/sequence_reader.h"
 
 namespace coldframe::temporal {
 

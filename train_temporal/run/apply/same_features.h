@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "train_temporal/data/sequences/sequence_reader.h"
+#include "train_temporal/data/sequence_reader.h"
 
 namespace coldframe::temporal {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "train_temporal/data/sequences/sequence_reader.h"
+#include "train_temporal/data/sequence_reader.h"
 #include "train_temporal/run/apply/ensemble.h"
 
 namespace coldframe::temporal {

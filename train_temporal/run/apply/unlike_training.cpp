@@ -10,7 +10,7 @@
 #include "common/text/text.h"
 #include "common/torch/precision.h"
 #include "common/torch/safetensors.h"
-#include "train_temporal/data/feature_stream.h"
+#include "train_temporal/data/feature_source.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -12,7 +12,7 @@
 #include "common/text/text.h"
 #include "common/text/timestamp.h"
 #include "train_temporal/run/options/named_caches.h"
-#include "train_temporal/splits/exam_column.h"
+#include "train_temporal/splits/labels.h"
 
 namespace coldframe::temporal {
 namespace {

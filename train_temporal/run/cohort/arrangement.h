@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "train_temporal/data/dataset.h"
-#include "train_temporal/data/sequences/sequence_reader.h"
+#include "train_temporal/data/sequence_reader.h"
 #include "train_temporal/splits/split.h"
 
 namespace coldframe::temporal {

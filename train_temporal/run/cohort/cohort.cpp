@@ -11,14 +11,13 @@
 #include "common/files/csv.h"
 #include "common/text/spelling.h"
 #include "common/text/text.h"
-#include "train_temporal/data/sequences/merged_streams.h"
+#include "train_temporal/data/sequence_reader.h"
 #include "train_temporal/run/cohort/arrangement.h"
 #include "train_temporal/run/options/named_caches.h"
-#include "train_temporal/splits/exam_column.h"
-#include "train_temporal/splits/split_parts.h"
-#include "train_temporal/splits/survival_labels.h"
-#include "train_temporal/tasks/survival.h"
-#include "train_temporal/tasks/target_list.h"
+#include "train_temporal/splits/labels.h"
+#include "train_temporal/splits/split.h"
+#include "train_temporal/tasks/cox.h"
+#include "train_temporal/tasks/target.h"
 
 namespace coldframe::temporal {
 namespace {

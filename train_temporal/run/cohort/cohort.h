@@ -7,7 +7,7 @@
 
 #include "common/files/csv.h"
 #include "train_temporal/data/covariates.h"
-#include "train_temporal/data/sequences/sequence_reader.h"
+#include "train_temporal/data/sequence_reader.h"
 #include "train_temporal/run/options/options.h"
 #include "train_temporal/splits/split.h"
 

@@ -7,7 +7,7 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "train_temporal/run/cohort/near_leaks.h"
-#include "train_temporal/splits/label_values.h"
+#include "train_temporal/splits/labels.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "common/text/text.h"
 #include "train_temporal/metrics/metrics.h"
-#include "train_temporal/metrics/survival/concordance.h"
+#include "train_temporal/metrics/survival.h"
 #include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {

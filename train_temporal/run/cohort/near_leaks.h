@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "train_temporal/data/covariates.h"
-#include "train_temporal/splits/targets.h"
+#include "train_temporal/splits/labels.h"
 
 namespace coldframe::temporal {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "train_temporal/data/sequences/stacked_caches.h"
+#include "train_temporal/data/sequence_reader.h"
 
 namespace coldframe::temporal {
 

@@ -10,14 +10,14 @@
 #include "common/cli/cli.h"
 #include "common/system/job_step.h"
 #include "common/text/spelling.h"
-#include "train_temporal/metrics/intervals/resample.h"
+#include "train_temporal/metrics/intervals.h"
 #include "train_temporal/models/registry.h"
 #include "train_temporal/report/questions.h"
 #include "train_temporal/run/options/covariate_options.h"
 #include "train_temporal/run/options/requirements.h"
 #include "train_temporal/run/options/tune_options.h"
 #include "train_temporal/run/run_folder.h"
-#include "train_temporal/splits/label_values.h"
+#include "train_temporal/splits/labels.h"
 #include "train_temporal/training/trainer.h"
 
 namespace coldframe::temporal {

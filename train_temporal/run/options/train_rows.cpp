@@ -4,7 +4,7 @@
 #include "common/text/text.h"
 #include "train_temporal/models/registry.h"
 #include "train_temporal/run/options/shared_rows.h"
-#include "train_temporal/tasks/target_list.h"
+#include "train_temporal/tasks/target.h"
 #include "train_temporal/training/objective/mixup.h"
 
 namespace coldframe::temporal {

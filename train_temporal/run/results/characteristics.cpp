@@ -6,7 +6,7 @@
 
 #include "common/numbers/quantile.h"
 #include "common/text/text.h"
-#include "train_temporal/splits/label_values.h"
+#include "train_temporal/splits/labels.h"
 #include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {

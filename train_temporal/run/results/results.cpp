@@ -11,7 +11,7 @@
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/results/characteristics.h"
 #include "train_temporal/run/results/overview.h"
-#include "train_temporal/splits/label_values.h"
+#include "train_temporal/splits/labels.h"
 #include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {

@@ -7,8 +7,8 @@
 
 #include "common/torch/tensor.h"
 #include "train_temporal/data/batcher.h"
-#include "train_temporal/splits/targets.h"
-#include "train_temporal/tasks/loss.h"
+#include "train_temporal/splits/labels.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 

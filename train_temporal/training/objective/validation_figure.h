@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "train_temporal/splits/labels.h"
 #include "train_temporal/splits/split.h"
-#include "train_temporal/splits/targets.h"
 
 namespace coldframe::temporal {
 

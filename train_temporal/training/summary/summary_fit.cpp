@@ -6,11 +6,11 @@
 #include <map>
 
 #include "common/torch/precision.h"
-#include "train_temporal/data/feature_stream.h"
+#include "train_temporal/data/feature_source.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/models/summary/summary_model.h"
-#include "train_temporal/ridge/linear_fit.h"
-#include "train_temporal/splits/split_assign.h"
+#include "train_temporal/ridge/ridge.h"
+#include "train_temporal/splits/split.h"
 #include "train_temporal/tasks/task_kind.h"
 #include "train_temporal/training/objective/validation_figure.h"
 #include "train_temporal/training/summary/summary_design.h"

@@ -7,7 +7,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "train_temporal/data/stored_rows.h"
+#include "train_temporal/data/dataset.h"
 #include "train_temporal/training/memory_plan.h"
 #include "train_temporal/training/tuned/tuned_features.h"
 #include "train_temporal/tune/trained_parameters.h"

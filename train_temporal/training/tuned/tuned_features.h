@@ -2,7 +2,7 @@
 // are wanted, and what flows back to them goes on into the ViT.
 #pragma once
 
-#include "train_temporal/data/feature_stream.h"
+#include "train_temporal/data/feature_source.h"
 #include "train_temporal/tune/tuned_vit.h"
 
 namespace coldframe::temporal {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "tests/cache/support.h"
-#include "train_temporal/data/sequences/sequence_reader.h"
+#include "train_temporal/data/sequence_reader.h"
 
 namespace coldframe::temporal {
 namespace {

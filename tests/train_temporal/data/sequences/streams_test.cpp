@@ -7,7 +7,7 @@
 
 #include "common/cli/error.h"
 #include "tests/cache/support.h"
-#include "train_temporal/data/sequences/sequence_reader.h"
+#include "train_temporal/data/sequence_reader.h"
 
 namespace coldframe::temporal {
 namespace {
