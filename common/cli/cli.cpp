@@ -148,7 +148,7 @@ void require_command(const std::string& section, const std::vector<std::string>&
   others.insert(others.end(), own.begin(), own.end());
   throw ConfigError(concat("section '[", section, "]' is of no command; ",
                            !whole.empty()  ? concat("did you mean '[", whole, "]'?")
-                           : !near.empty() ? concat("did you mean '", near, "'?")
+                           : !near.empty() ? concat("did you mean '[", near, "]'?")
                                            : concat("expected one of ", join(others, ", "))));
 }
 
