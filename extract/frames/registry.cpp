@@ -18,8 +18,9 @@ extern const SourceKind kDicomKind, kStackKind, kImageKind, kBmpKind, kVideoKind
 namespace {
 
 // DICOM before images: the preamble of a DICOM file may be the header of a TIFF file.
+// Clips last: some of their streams have no signature that other bytes could not have, too.
 constexpr std::array kKinds{&kDicomKind, &kStackKind, &kImageKind, &kBmpKind,
-                            &kVideoKind, &kNpyKind,   &kNiftiKind};
+                            &kNpyKind,   &kNiftiKind, &kVideoKind};
 
 }  // namespace
 

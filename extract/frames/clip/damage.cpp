@@ -46,13 +46,15 @@ class DamageFinder {
         std::ranges::find_if(packets_, &PacketFacts::is_key) - packets_.begin());
     const std::size_t begin = first_key == packets_.size() ? 0 : first_key;
     std::vector<ClipSlot> slots;
+    std::vector<std::size_t> from;  // the packet of each slot
     for (std::size_t i = 0; i < decoded_.size(); ++i) {
       const bool is_lost = decoded_[i].is_damaged || (!packets_.empty() && lost_[packet_of_[i]]);
       if (is_lost && packet_of_[i] < begin) continue;
       slots.push_back({is_lost ? -1 : static_cast<std::int64_t>(i), decoded_[i].timestamp});
+      from.push_back(packet_of_[i]);
     }
     for (std::size_t p = begin; p < packets_.size(); ++p)
-      if (lost_[p] && frame_of_[p] < 0) insert(packets_[p].timestamp, slots);
+      if (lost_[p] && frame_of_[p] < 0) insert(p, slots, from);
     return slots;
   }
 
@@ -76,13 +78,21 @@ class DamageFinder {
     }
   }
 
-  // A lost frame that did not come out: where its time lies. One of another frame's time is a
-  // packet that shows nothing.
-  static void insert(std::int64_t timestamp, std::vector<ClipSlot>& slots) {
-    if (timestamp == AV_NOPTS_VALUE) return slots.push_back({-1, timestamp});
-    const auto at = std::ranges::find_if(
-        slots, [&](const ClipSlot& slot) { return slot.timestamp >= timestamp; });
-    if (at == slots.end() || at->timestamp > timestamp) slots.insert(at, {-1, timestamp});
+  // A lost frame that did not come out: where its time lies, or, in a stream without times, before
+  // what was coded after it. One of another frame's time is a packet that shows nothing.
+  void insert(std::size_t packet, std::vector<ClipSlot>& slots,
+              std::vector<std::size_t>& from) const {
+    const std::int64_t timestamp = packets_[packet].timestamp;
+    const auto untimed = [](const ClipSlot& slot) { return slot.timestamp == AV_NOPTS_VALUE; };
+    std::size_t at = 0;
+    if (timestamp == AV_NOPTS_VALUE || std::ranges::any_of(slots, untimed)) {
+      while (at < slots.size() && from[at] < packet) ++at;
+    } else {
+      while (at < slots.size() && slots[at].timestamp < timestamp) ++at;
+      if (at < slots.size() && slots[at].timestamp == timestamp) return;
+    }
+    slots.insert(slots.begin() + static_cast<std::ptrdiff_t>(at), {-1, timestamp});
+    from.insert(from.begin() + static_cast<std::ptrdiff_t>(at), packet);
   }
 
   std::span<const PacketFacts> packets_;

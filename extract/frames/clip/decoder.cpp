@@ -139,7 +139,9 @@ bool ClipDecoder::is_damaged() const {
 DecodedFacts ClipDecoder::facts() const {
   return {frame_->reordered_opaque,
           input_.has_clock() ? frame_->best_effort_timestamp : AV_NOPTS_VALUE, is_damaged(),
-          frame_->pict_type == AV_PICTURE_TYPE_I || is_intra_only()};
+          frame_->pict_type == AV_PICTURE_TYPE_I ||
+              (frame_->pict_type == AV_PICTURE_TYPE_NONE && frame_->key_frame != 0) ||
+              is_intra_only()};
 }
 
 bool ClipDecoder::is_intra_only() const {

@@ -202,7 +202,8 @@ SeriesList::Verdict SeriesList::take(const ExamItem& item, const SourceFile& fil
                                      std::string& reason) {
   const DataSet data(file.open());
   DcmItem& root = data.root();
-  if (const std::string other = describe_other_object(data); !other.empty()) {
+  if (const std::string other = describe_other_object(data, Judge::kByClassAndModality);
+      !other.empty()) {
     reason = concat("it is ", other);
     return Verdict::kNoImage;
   }

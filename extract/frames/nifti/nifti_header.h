@@ -43,7 +43,8 @@ struct NiftiHeader {
 
   // Bytes are levels already, where they are a voxel's colour.
   bool holds_levels() const {
-    return type.is_colour() || (components > 1 && type.number == DType::kUint8);
+    return type.is_colour() || (components > 1 && type.number == DType::kUint8 &&
+                                rescale.slope == 1 && rescale.intercept == 0);
   }
   // Three or four bytes a voxel, and nothing says whether they are times or a colour.
   bool may_be_colour() const {

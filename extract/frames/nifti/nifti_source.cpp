@@ -156,10 +156,10 @@ std::optional<ValueRange> NiftiSource::stated_range() const {
   if (window.kind == Window::Kind::kFixed)
     return ValueRange{window.center - window.width / 2, window.center + window.width / 2};
   if (window.kind == Window::Kind::kPercentiles) return std::nullopt;
-  if (header_.holds_levels()) return ValueRange{0, 255};
-  if (std::isfinite(header_.cal_min) && std::isfinite(header_.cal_max) &&
-      header_.cal_min < header_.cal_max)
+  if (!header_.type.is_colour() && std::isfinite(header_.cal_min) &&
+      std::isfinite(header_.cal_max) && header_.cal_min < header_.cal_max)
     return ValueRange{header_.cal_min, header_.cal_max};
+  if (header_.holds_levels()) return ValueRange{0, 255};
   return std::nullopt;
 }
 

@@ -227,17 +227,22 @@ class OmeImage {
   }
 
   // Planes from the one that the tag names on, as many as it says, in pages from its IFD on.
-  void add_planes(const XmlTag& tag) {
+  // Returns their number.
+  std::int64_t add_planes(const XmlTag& tag) {
     const auto page = tag.count("IFD"), number = tag.count("PlaneCount");
     const std::array<std::int64_t, 3> first{tag.count("FirstC").value_or(0),
                                             tag.count("FirstZ").value_or(0),
                                             tag.count("FirstT").value_or(0)};
     for (std::size_t axis = 0; axis < 3; ++axis)
-      if (first[axis] >= size_[axis]) return;
+      if (first[axis] >= size_[axis]) return 0;
     const std::int64_t begin = linear(first), all = size_[0] * size_[1] * size_[2];
-    const std::int64_t count = number ? *number : page ? 1 : all - begin;
-    for (std::int64_t i = 0; i < std::min(count, all - begin); ++i)
-      planes_[place(begin + i)] = page.value_or(0) + i;
+    const std::int64_t count = std::clamp<std::int64_t>(number ? *number
+                                                        : page ? 1
+                                                               : all - begin,
+                                                        0, all - begin);
+    if (count > kMostPlanes) throw DataError("its OME-XML has more planes than any file");
+    for (std::int64_t i = 0; i < count; ++i) planes_[place(begin + i)] = page.value_or(0) + i;
+    return count;
   }
 
   bool has_planes() const { return !planes_.empty(); }
@@ -254,10 +259,15 @@ class OmeImage {
     }
     axes.channels = distinct_names(std::move(names));
     const std::int64_t start = planes_.begin()->first[0];
-    for (const auto& [at, page] : planes_)
+    std::set<std::int64_t> pages;
+    for (const auto& [at, page] : planes_) {
+      if (!pages.insert(page).second)
+        throw DataError(concat("its OME-XML places two planes in page ", page,
+                               "; save it anew, each of its files with its own UUID"));
       axes.frames.push_back(
           {page, static_cast<std::size_t>(std::distance(present.begin(), present.find(at[2]))),
            size_[2] == 1 ? kNoTime : time_of(at[0]) - time_of(start)});
+    }
     return axes;
   }
 
@@ -327,7 +337,7 @@ class OmeReader {
       take_planes();
     }
     if (tag.closes) {
-      if (tag.name == "Pixels") end_pixels();
+      if (tag.name == "Pixels" && in_pixels_) end_pixels();
       return;
     }
     if (tag.name == "OME") own_ = tag.word("UUID");
@@ -348,16 +358,22 @@ class OmeReader {
 
   // Of a file of its own that it names, perhaps: then they are none of this one's.
   void take_planes() {
-    if (pending_here_) images_.back().add_planes(*pending_);
+    if (pending_here_) count_planes(images_.back().add_planes(*pending_));
     pending_.reset();
   }
 
   void end_pixels() {
-    if (!names_planes_) images_.back().add_planes({});
+    if (!names_planes_) count_planes(images_.back().add_planes({}));
     in_pixels_ = false;
   }
 
-  std::int64_t pages_;
+  // A description of a few bytes may ask for planes without end.
+  void count_planes(std::int64_t number) {
+    planes_ += number;
+    if (planes_ > kMostPlanes) throw DataError("its OME-XML has more planes than any file");
+  }
+
+  std::int64_t pages_, planes_ = 0;  // that the file has; that are described
   int samples_;
   std::vector<OmeImage> images_;
   std::string own_, elsewhere_;

@@ -307,7 +307,9 @@ void FrameData::find_whole_frames(const ByteSource& bytes, const std::vector<Ext
 std::int64_t held_frames(const DataSet& data) {
   try {
     const std::int64_t stated = stated_frames(data.root());
-    return stated > 1 ? stated : FrameData(data, read_layout(data)).layout().frames;
+    if (stated <= 1) return FrameData(data, read_layout(data)).layout().frames;
+    // No frame takes less than a byte.
+    return std::min(stated, static_cast<std::int64_t>(data.bytes()->size()));
   } catch (const DataError&) {  // reading it says why
     return 1;
   }

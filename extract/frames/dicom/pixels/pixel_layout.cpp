@@ -134,13 +134,13 @@ void require_known_shape(const PixelLayout& layout) {
 
 }  // namespace
 
-std::string describe_other_object(const DataSet& data) {
+std::string describe_other_object(const DataSet& data, Judge judge) {
   DcmItem& root = data.root();
   const std::string uid = text_of(root, DCM_SOPClassUID), modality = text_of(root, DCM_Modality);
   for (const Named& each : kOtherClasses)
     if (is_class(uid, each.key)) return std::string(each.name);
   for (const Named& each : kOtherModalities)
-    if (modality == each.key) return std::string(each.name);
+    if (judge == Judge::kByClassAndModality && modality == each.key) return std::string(each.name);
   if (item_count(root, DCM_SegmentSequence) > 0) return "a segmentation";
   if (data.pixels().kind != PixelElement::Kind::kNone && data.pixels().length > 0) return "";
   if (item_count(root, DCM_DirectoryRecordSequence) > 0) return "a DICOMDIR, the index of a medium";
@@ -161,7 +161,7 @@ std::int64_t stated_frames(DcmItem& root) {
 PixelLayout read_layout(const DataSet& data) {
   constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
   DcmItem& root = data.root();
-  const std::string other = describe_other_object(data);
+  const std::string other = describe_other_object(data, Judge::kByClass);
   if (!other.empty()) throw DataError(concat("it holds no image: it is ", other));
   PixelLayout layout;
   layout.kind = data.pixels().kind;

@@ -42,8 +42,10 @@ PixelLayout read_layout(const DataSet& data);
 std::int64_t stated_frames(DcmItem& root);
 
 // Says what a data set that is no image is, for messages: "a structured report", "a segmentation",
-// …; "" for an image. Masks and dose grids have pixels, which show what they were drawn on.
-std::string describe_other_object(const DataSet& data);
+// …; "" for an image. Masks and dose grids have pixels, which show what they were drawn on. Whoever
+// names an image's file means it, though its modality be that of a document: kByClass.
+enum class Judge { kByClass, kByClassAndModality };
+std::string describe_other_object(const DataSet& data, Judge judge);
 
 // An image of values that were computed from other images.
 bool is_parametric_map(const DataSet& data);
