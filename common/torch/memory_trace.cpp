@@ -11,20 +11,26 @@ namespace coldframe {
 // On a GPU a backward pass runs on a thread of its own, which inherits the profiler.
 class MemoryTrace::Account : public c10::MemoryReportingInfoBase {
  public:
-  explicit Account(const torch::Device& device) : type_(device.type()) {}
+  Account(const torch::Device& device, bool keeps_rises)
+      : type_(device.type()), keeps_rises_(keeps_rises) {}
 
   void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t,
                          c10::Device device) override {
     if (device.type() != type_) return;
     const std::lock_guard lock(mutex_);
     live_ += bytes;
-    if (bytes > 0) rises_.push_back(live_);
+    peak_ = std::max(peak_, live_);
+    if (bytes > 0 && keeps_rises_) rises_.push_back(live_);
   }
   bool memoryProfilingEnabled() const override { return true; }
 
   std::int64_t live() const {
     const std::lock_guard lock(mutex_);
     return live_;
+  }
+  std::int64_t peak() const {
+    const std::lock_guard lock(mutex_);
+    return peak_;
   }
   std::vector<std::int64_t> rises() const {
     const std::lock_guard lock(mutex_);
@@ -33,13 +39,14 @@ class MemoryTrace::Account : public c10::MemoryReportingInfoBase {
 
  private:
   c10::DeviceType type_;
+  bool keeps_rises_;
   mutable std::mutex mutex_;
-  std::int64_t live_ = 0;
+  std::int64_t live_ = 0, peak_ = 0;
   std::vector<std::int64_t> rises_;
 };
 
-MemoryTrace::MemoryTrace(const torch::Device& device)
-    : account_(std::make_shared<Account>(device)),
+MemoryTrace::MemoryTrace(const torch::Device& device, Rises rises)
+    : account_(std::make_shared<Account>(device, rises == Rises::kKept)),
       follows_(c10::DebugInfoKind::PROFILER_STATE, account_) {}
 
 std::int64_t MemoryTrace::live() const {
@@ -47,8 +54,7 @@ std::int64_t MemoryTrace::live() const {
 }
 
 std::int64_t MemoryTrace::peak() const {
-  const std::vector<std::int64_t> all = rises();
-  return all.empty() ? 0 : std::max<std::int64_t>(0, std::ranges::max(all));
+  return account_->peak();
 }
 
 std::vector<std::int64_t> MemoryTrace::rises() const {

@@ -16,12 +16,13 @@ namespace coldframe {
 // CPU's memory has to be counted by now (count_cpu_memory()).
 class MemoryTrace {
  public:
-  explicit MemoryTrace(const torch::Device& device);
+  enum class Rises { kForgotten, kKept };
+  explicit MemoryTrace(const torch::Device& device, Rises rises = Rises::kForgotten);
 
   // Bytes above those at the start; below 0 where more was given back than taken.
   std::int64_t live() const;
   std::int64_t peak() const;                // at least 0
-  std::vector<std::int64_t> rises() const;  // live() behind each allocation
+  std::vector<std::int64_t> rises() const;  // live() after each allocation, if they are kept
 
  private:
   class Account;

@@ -132,8 +132,8 @@ torch::Tensor rotate(const torch::Tensor& x, const Rotation& rotation);
 //   latent_query(AttentionPoolImpl, tokens)    [B, h, 1, d]
 //   patches(images, PatchEmbedImpl)            [B, 3, H, W] -> [B, patches, width]
 //   dropped(x)                 training's dropout
-// and those that vit.h adds. torch_operations.h is LibTorch's; others are the engines of cpu/ and
-// gpu/, and train_temporal/tune/costs. One that fuses has a larger operation of its own in their
+// and those that vit.h adds. TorchOperations is LibTorch's; others are the engines of cpu/ and
+// gpu/. One that fuses has a larger operation of its own in their
 // place: activated, gated, block_part, attention_pool.
 
 template <class Ops>

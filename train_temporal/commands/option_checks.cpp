@@ -174,7 +174,10 @@ void resolve_auto(TrainOptions& options, const Targets& targets) {
   log_info(concat("--model auto is gru in every fit: a summary has ",
                   options.tune.asked() ? "no steps that could train the ViT"
                                        : "one output per exam, and the target a value per frame"));
-  if (options.model == kAutoModel) options.model = kGru.name;
+  if (options.model == kAutoModel) {
+    options.model = kGru.name;
+    std::erase(options.compare, options.model);
+  }
   const bool compared = std::erase(options.compare, kAutoModel) > 0;
   if (compared && !options.trains(kGru.name)) options.compare.emplace_back(kGru.name);
 }

@@ -127,7 +127,7 @@ TrainingRun::TrainingRun(const TrainOptions& options, const RunFolder* folder)
   choose_device(begun);
   load_features();
   options_.fit.tune.vit.costs = vit_costs(experiment(), begun);
-  options_.fit.tune.vit.learnt = std::make_shared<tune::LearntBudget>(0);
+  options_.fit.tune.vit.learnt = std::make_shared<tune::LearntBudget>();
   check_tuning(experiment());
 }
 
@@ -322,7 +322,8 @@ int TrainingRun::run(RunFolder& folder) {
                   " exams: ", split_text_));
   // Of parts, as the first one began.
   options_.fit.tune.threads = threads_of_tuning(experiment(), folder.begun());
-  options_.fit.tune.vit.costs = vit_costs(experiment(), folder.begun());
+  if (const Json begun = folder.begun(); begun.contains(kVitCosts))  // of another part, meanwhile
+    options_.fit.tune.vit.costs = vit_costs(experiment(), begun);
   search(folder);
   const auto fits = run_fits(experiment(), folder);
   if (folder.part().shared()) {

@@ -72,8 +72,10 @@ std::shared_ptr<const tune::ChainCosts> vit_costs(const Experiment& experiment, 
   const FitOptions& fit = experiment.options.fit;
   set_torch_threads(fit.tune.threads);
   try {
-    return std::make_shared<tune::ChainCosts>(tune::measure_costs(
+    const auto measured = std::make_shared<tune::ChainCosts>(tune::measure_costs(
         tune::trained_shape(*experiment.tuned, vit_options(fit)), experiment.device()));
+    reset_device_memory_peak(experiment.device());  // the run's own peak is what is told
+    return measured;
   } catch (const c10::OutOfMemoryError& error) {
     throw SystemError(concat("a block of the ViT does not fit into memory: ", first_line(error),
                              "; raise --memory-budget, or leave out --tune"));

@@ -18,7 +18,7 @@ inline constexpr const char* kLatexFile = "tables.tex";
 // several targets behind the number of each ("2-roc.svg").
 std::vector<std::pair<std::string, std::string>> report_files(const RunReport& run);
 
-// Names that report_files() may give, drawings as SVG or PNG files, and kLatexFile.
+// Names that report_files() may give, drawings as SVG files, and kLatexFile.
 bool is_report_file(const std::string& name);
 
 }  // namespace coldframe::temporal

@@ -136,7 +136,7 @@ class FitWorkers {
                                            : run_fit(task, files, searches, stopping_);
     if (!record) return false;
     const auto& learnt = task.options.tune.vit.learnt;
-    if (learnt && record->vit_budget > 0) *learnt = record->vit_budget;
+    if (learnt) learnt->lower(record->vit_budget);
     fit.record = *std::move(record);
     fit.record.weights.clear();
     fit.record.tuned.clear();

@@ -146,7 +146,8 @@ bool RunFolder::finished() const {
 
 Json RunFolder::begun() const {
   for (const fs::path& run : {working_, out_})
-    if (existing_.resume && is_run(run) && !(run == working_ && is_replaced_run(run)))
+    if (existing_.resume && is_run(run) && !(run == working_ && is_replaced_run(run)) &&
+        !(run == out_ && existing_.overwrite))
       return read_json_file(run / kConfigFile);
   return Json::object();
 }

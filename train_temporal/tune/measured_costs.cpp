@@ -229,7 +229,7 @@ class StepMeter {
   Values forward(std::size_t step, const Values& input, Sample& found) const {
     const torch::NoGradGuard no_grad;
     const Timer timer(device_);
-    const MemoryTrace trace(device_);
+    const MemoryTrace trace(device_, MemoryTrace::Rises::kKept);
     Values output = chain_.forward(step, input, pass_of(input));
     found.seconds = timer.seconds();
     found.output = trace.live();
@@ -253,7 +253,7 @@ class StepMeter {
     Values output;
     {
       const Timer timer(device_);
-      const MemoryTrace trace(device_);
+      const MemoryTrace trace(device_, MemoryTrace::Rises::kKept);
       output = chain_.forward(step, input, pass_of(input), keep);
       found.seconds = std::min(found.seconds, timer.seconds());
       graph.saved = trace.live() - found.output;
@@ -267,7 +267,7 @@ class StepMeter {
     Values sums;
     for (const torch::Tensor& parameter : trained) sums.push_back(torch::zeros_like(parameter));
     const Timer timer(device_);
-    const MemoryTrace trace(device_);
+    const MemoryTrace trace(device_, MemoryTrace::Rises::kKept);
     const Values own = torch::autograd::grad(outputs, wanted, gradients, /*retain_graph=*/false,
                                              /*create_graph=*/false, /*allow_unused=*/true);
     const std::size_t inputs = own.size() - trained.size();

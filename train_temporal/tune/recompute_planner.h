@@ -1,6 +1,7 @@
 // The way that the steps of a fit go (choose.h), and the next smaller one when memory runs out.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -41,7 +42,10 @@ class RecomputePlanner {
   void set_learnt_budget(std::uint64_t bytes);
 
  private:
-  std::uint64_t budget() const { return learnt_ > 0 ? learnt_ : budget_; }
+  std::uint64_t budget() const {
+    if (learnt_ == 0 || budget_ == 0) return std::max(learnt_, budget_);
+    return std::min(learnt_, budget_);
+  }
   std::int64_t most_at_once(std::int64_t frames) const;
   void forget_ways();
   void take(const std::vector<ConsideredWay>& considered);

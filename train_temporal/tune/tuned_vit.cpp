@@ -41,7 +41,7 @@ class TunedVit::Parts {
         chain(model, shared.features(), shared.cut(), shared.levels().to(where), wanted.drop_path),
         ways(tasks(wanted, [this] { return costs(); }), wanted.budget, wanted.strategy),
         most_without_graph(most_frames(wanted.budget)) {
-    if (options.learnt) ways.set_learnt_budget(*options.learnt);
+    if (options.learnt) ways.set_learnt_budget(options.learnt->bytes());
   }
 
   std::shared_ptr<const ChainCosts> costs() const {
@@ -164,7 +164,7 @@ void TunedVit::step(const torch::Tensor& rows, std::span<const std::uint64_t> ke
   const auto note = [&](auto*) {
     parts_->peak = std::max(parts_->peak, trace.peak());
     if (parts_->options.learnt && learnt_budget() != learnt)
-      *parts_->options.learnt = learnt_budget();
+      parts_->options.learnt->lower(learnt_budget());
   };
   const std::unique_ptr<TunedVit, decltype(note)> at_end(this, note);
   TunedStep step(parts_->chain, parts_->ways, parts_->rows_of(rows), keys, dropout,
@@ -199,7 +199,7 @@ std::uint64_t TunedVit::learnt_budget() const {
 
 void TunedVit::set_learnt_budget(std::uint64_t bytes) {
   parts_->ways.set_learnt_budget(bytes);
-  if (parts_->options.learnt && bytes > 0) *parts_->options.learnt = bytes;
+  if (parts_->options.learnt) parts_->options.learnt->lower(bytes);
 }
 
 std::uint64_t predicted_bytes(const TuneOptions& options, std::int64_t rows, std::int64_t exam) {

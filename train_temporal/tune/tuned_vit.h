@@ -18,7 +18,20 @@
 namespace coldframe::tune {
 
 struct ChainCosts;  // measured_costs.h
-using LearntBudget = std::atomic<std::uint64_t>;
+class LearntBudget {
+ public:
+  std::uint64_t bytes() const { return bytes_; }  // 0: nothing was learnt
+  // Keeps the least of those that fits hand over.
+  void lower(std::uint64_t bytes) {
+    std::uint64_t known = bytes_;
+    while (bytes > 0 && (known == 0 || bytes < known) &&
+           !bytes_.compare_exchange_weak(known, bytes)) {
+    }
+  }
+
+ private:
+  std::atomic<std::uint64_t> bytes_ = 0;
+};
 
 struct TuneOptions {
   // The last so many blocks are trained, with the norm and what else follows; 0: nothing is. All of

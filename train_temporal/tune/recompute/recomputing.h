@@ -1,6 +1,5 @@
-// Which results of a ViT's operations need not be kept for the way back, since they are computed
-// again from what is kept: said once, for the interpreter that computes (tensor_recipes.h) and the
-// one that counts (costs/outline_operations.h).
+// Which results of a ViT's operations need not be kept for the backward pass, since they are
+// computed again from what is kept. tensor_recipes.h computes so.
 #pragma once
 
 #include <cstdint>
