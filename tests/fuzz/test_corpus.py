@@ -16,7 +16,7 @@ BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 # Seeds that are refused, each for what it is.
 REFUSED = {
     "bits.tif": "compression is 4", "cmyk.tif": "photometric interpretation is 5",
-    "Nifti1Pair.pair": "voxels are in a file", "Spm2AnalyzeImage.pair": "of no known kind",
+    "Nifti1Pair.pair": "voxels are in a file", "Spm2AnalyzeImage.pair": "an ANALYZE 7.5 volume",
     "shared_row_major.dconn.nii": "CIFTI",
 }
 

@@ -1,4 +1,6 @@
 // coldframe-train_temporal VERB …: `coldframe train` and its kin come here with the verb first.
+#include <iostream>
+
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
@@ -26,6 +28,13 @@ constexpr Verb kVerbs[] = {
 
 int dispatch(const std::vector<std::string>& arguments) {
   const std::string name = arguments.empty() ? "" : arguments[0];
+  std::vector<std::string> names;
+  for (const Verb& verb : kVerbs) names.emplace_back(verb.name);
+  if (name == "--help" || name == "-h") {
+    std::cout << "Usage: coldframe COMMAND [options], where COMMAND is "
+              << coldframe::join(names, ", ") << "\n";
+    return 0;
+  }
   for (const Verb& verb : kVerbs) {
     if (name != verb.name) continue;
     if (!verb.several && coldframe::job_step(coldframe::from_environment).several()) {
@@ -34,8 +43,8 @@ int dispatch(const std::vector<std::string>& arguments) {
     }
     return verb.run({arguments.begin() + 1, arguments.end()});
   }
-  throw coldframe::ConfigError(
-      coldframe::concat("there is no command '", name, "'; see coldframe --help"));
+  throw coldframe::ConfigError(coldframe::concat(
+      "there is no command '", name, "'; expected one of ", coldframe::join(names, ", ")));
 }
 
 }  // namespace
