@@ -1,5 +1,5 @@
 // Which results of a ViT's operations need not be kept for the backward pass, since they are
-// computed again from what is kept. tensor_recipes.h computes so.
+// computed again from what is kept. TensorRecipes computes so.
 #pragma once
 
 #include <cstdint>
