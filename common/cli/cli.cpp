@@ -145,10 +145,11 @@ void require_command(const std::string& section, const std::vector<std::string>&
   };
   if (among(own, section) || among(others, first_word(section))) return;
   const std::string whole = nearest(section, own), near = nearest(first_word(section), others);
+  const std::string near_word = section == first_word(section) ? concat("[", near, "]") : near;
   others.insert(others.end(), own.begin(), own.end());
   throw ConfigError(concat("section '[", section, "]' is of no command; ",
                            !whole.empty()  ? concat("did you mean '[", whole, "]'?")
-                           : !near.empty() ? concat("did you mean '[", near, "]'?")
+                           : !near.empty() ? concat("did you mean '", near_word, "'?")
                                            : concat("expected one of ", join(others, ", "))));
 }
 
