@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "train_temporal/models/registry.h"
+#include "train_temporal/models/model_config.h"
 #include "train_temporal/training/step.h"
 #include "train_temporal/training/trainer.h"
 

@@ -1,10 +1,16 @@
-// `coldframe bundle make`: a finished run and the weights of its recipe become a bundle.
+// Files that go into a bundle, whole and on the disk before it appears.
 #pragma once
 
 #include <filesystem>
 #include <string>
 
 namespace coldframe::bundle {
+
+// Copies a file, and makes the folders above it; the copy survives a power cut, and whoever the
+// umask lets read the bundle may read it. DataError: it cannot be read. SystemError.
+void copy_into(const std::filesystem::path& from, const std::filesystem::path& to);
+
+// `coldframe bundle make`: a finished run and the weights of its recipe become a bundle.
 
 struct MakeOptions {
   std::filesystem::path run, weights, out;

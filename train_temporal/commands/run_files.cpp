@@ -7,9 +7,8 @@
 #include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 #include "train_temporal/models/model_file.h"
-#include "train_temporal/report/latex_tables.h"
 #include "train_temporal/report/report_files.h"
-#include "train_temporal/run/results/results.h"
+#include "train_temporal/run/results.h"
 #include "train_temporal/run/tuned_backbone.h"
 #include "train_temporal/splits/split.h"
 

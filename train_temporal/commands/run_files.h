@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "train_temporal/run/cohort/cohort.h"
+#include "train_temporal/run/cohort.h"
 #include "train_temporal/run/cross_validation.h"
-#include "train_temporal/run/results/results.h"
+#include "train_temporal/run/results.h"
 #include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {

@@ -1,48 +1,768 @@
-// `coldframe train`: cohort → folds → fits → report, in a run folder.
+#include <c10/util/Exception.h>
 #include <torch/version.h>
-
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
+#include "common/cli/interrupt.h"
 #include "common/cli/log.h"
+#include "common/files/csv.h"
+#include "common/files/fingerprint.h"
+#include "common/files/json.h"
 #include "common/files/publish/atomic_file.h"
+#include "common/numbers/quantile.h"
 #include "common/system/memory.h"
+#include "common/text/table.h"
 #include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
 #include "common/torch/device.h"
 #include "common/torch/device_memory.h"
+#include "common/torch/error_text.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/commands/flat_config.h"
-#include "train_temporal/commands/option_checks.h"
 #include "train_temporal/commands/run_files.h"
 #include "train_temporal/commands/run_list.h"
-#include "train_temporal/commands/train_benchmark.h"
-#include "train_temporal/commands/train_report.h"
-#include "train_temporal/commands/tuning.h"
 #include "train_temporal/data/dataset.h"
 #include "train_temporal/explain/example_exams.h"
+#include "train_temporal/explain/maps.h"
+#include "train_temporal/models/model_config.h"
 #include "train_temporal/models/model_file.h"
-#include "train_temporal/models/registry.h"
-#include "train_temporal/run/apply/unlike_training.h"
-#include "train_temporal/run/auto_device.h"
-#include "train_temporal/run/cohort/arrangement.h"
-#include "train_temporal/run/cohort/covariates.h"
+#include "train_temporal/run/cohort.h"
+#include "train_temporal/run/covariates.h"
+#include "train_temporal/run/cross_validation.h"
 #include "train_temporal/run/devices.h"
 #include "train_temporal/run/memory_use.h"
-#include "train_temporal/run/results/gallery.h"
-#include "train_temporal/run/results/held_out.h"
-#include "train_temporal/run/results/methods.h"
-#include "train_temporal/run/results/results.h"
-#include "train_temporal/run/search/search.h"
+#include "train_temporal/run/methods.h"
+#include "train_temporal/run/options.h"
+#include "train_temporal/run/results.h"
+#include "train_temporal/run/run_folder.h"
+#include "train_temporal/run/search.h"
 #include "train_temporal/run/starts.h"
+#include "train_temporal/run/unlike_training.h"
+#include "train_temporal/splits/labels.h"
+#include "train_temporal/splits/split.h"
+#include "train_temporal/tasks/task_kind.h"
+#include "train_temporal/training/memory_plan.h"
 #include "train_temporal/tune/measured_costs.h"
+#include "train_temporal/tune/trained_parameters.h"
 
 namespace coldframe::temporal {
+
+// Options of `coldframe train` that only some models or tasks can follow.
+
+// ConfigError for options that none of the models to be trained can follow.
+void check_model_options(const TrainOptions& options);
+
+// Where no fit can be a summary, `auto` becomes `gru`, and the log says why.
+void resolve_auto(TrainOptions& options, const Targets& targets);
+
+// For a bare `--compare`: removes the models that cannot learn these targets, and says so.
+void leave_out_controls(TrainOptions& options, const Targets& targets);
+// For a bare `--compare`: adds the main model on each stream by itself. ConfigError where a named
+// one is not among `streams`.
+void add_streams_alone(TrainOptions& options, const std::vector<std::string>& streams);
+// ConfigError for what the options ask and the targets, whose tasks are known once they are read,
+// do not allow.
+void check_task_options(const TrainOptions& options, const Targets& targets);
+
+// What models that read frames in order see of the times of these exams: `time` and `elapsed`.
+void choose_times(const TrainOptions& options, std::span<const cache::ExamInfo> exams,
+                  std::span<const std::size_t> used, ModelConfig& config);
+
+// Warns of mixed precision on a processor that has no such arithmetic: it takes longer there.
+void warn_of_emulated_precision(torch::ScalarType precision, const torch::Device& device);
+
+// `coldframe train --benchmark`: what a run will take, before it is made.
+
+struct TrainBenchmark {
+  std::string device, model;
+  std::size_t exams = 0, batch = 0, at_once = 0;
+  double frames_per_exam = 0, load_seconds = 0, step_seconds = 0, epoch_seconds = 0;
+  std::uint64_t features_bytes = 0;  // in memory
+  // Tensors on the device: features and one fit, predicted and measured, and predicted for as many
+  // fits as will run side by side.
+  std::uint64_t predicted_bytes = 0, measured_bytes = 0, predicted_run_bytes = 0;
+  std::size_t fits = 0, side_by_side = 0;
+  double longest_run_seconds = 0;  // with all epochs of all fits, none stopped early
+
+  double epochs_per_hour() const { return 3600 / epoch_seconds; }
+};
+
+// Trains the first fit of the experiment for a few seconds and forgets it. `load_seconds`: what
+// reading the features took.
+TrainBenchmark measure_training(const Experiment& experiment, double load_seconds);
+
+// Says of a run that is to begin what options.required promise of it. Error with exit code 1 where
+// that does not hold; where times are asked it is measured as above.
+void require_affordable(const Experiment& experiment, double load_seconds);
+
+std::string to_table(const TrainBenchmark& benchmark);
+Json to_json(const TrainBenchmark& benchmark);
+
+// What a training run alone has to tell: its curves, warnings of fits, and how it compares with an
+// earlier run.
+
+std::vector<std::size_t> exams_in(const std::vector<Split>& splits);
+// Covers everything that the fits depend on: splits, labels, covariates and which features of which
+// exams.
+std::string data_digest(const Cohort& cohort, const std::vector<Split>& splits);
+FoldCurve curve_of(const FinishedFit& fit);
+
+// Adds the comparison with --against to the run and its summary; its text, empty where there is
+// none. A run whose exams the other knows by other labels is warned of and not lost.
+std::string compare_with_earlier(const TrainOptions& options, const RunFolder& folder,
+                                 Json& summary);
+
+// Prints the comparison of a run that was finished before, where --against asks for one.
+void tell_comparison(const TrainOptions& options);
+
+// Warns of fits that diverged, and of those of the main model, which reports call `name`, that kept
+// the weights of their first epoch, or those that they went on from.
+std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
+                                      const TrainOptions& options, const std::string& name);
+
+// `coldframe train`: the ViT that is trained with the model (--tune), or looked into (--maps).
+
+// Null without --tune. Puts the number of blocks that are trained into the options. ConfigError and
+// DataError: no cut in the cache, another ViT than the cache's, more blocks than lie behind the
+// cut.
+std::unique_ptr<tune::TunedSource> open_vit(TrainOptions& options, const Cohort& cohort);
+
+// What steps of the ViT take: as the run began with, by its configuration, or measured now (`begun`
+// has none). Null without --tune. DataError: the configuration is damaged.
+std::shared_ptr<const tune::ChainCosts> vit_costs(const Experiment& experiment, const Json& begun);
+
+// SystemError, before anything is fitted, when the budget leaves nothing to the ViT's step.
+void check_tuning(const Experiment& experiment);
+
+// ConfigError and DataError for --maps before anything is fitted: nothing to map, or wrong weights.
+void check_example_maps(const TrainOptions& options, const Cohort& cohort, const ModelConfig& main);
+
+Json tune_json(const TrainOptions& options, const tune::TunedSource& source);  // for config.json
+
+namespace {
+
+bool asks_for_intervals(const TrainOptions& options) {
+  return options.time == TimeInput::kOn || options.time == TimeInput::kIntervals;
+}
+
+bool reads_in_order(const ModelConfig& model) {
+  return model.architecture->ordered;
+}
+
+// Of those to be trained, the models that would see the time since a zero that all exams share.
+std::vector<std::string> models_of_zero(const TrainOptions& options) {
+  if (options.time == TimeInput::kIntervals) return {};
+  std::vector<std::string> seeing = options.models();
+  const std::vector<ModelConfig> models = trained_models(options);
+  std::size_t next = 0;
+  std::erase_if(seeing, [&](const std::string&) {
+    const ModelConfig& model = models[next++];
+    const bool sees = reads_in_order(model) && options.time != TimeInput::kOff;
+    return !sees && model.architecture != &kClock;
+  });
+  return seeing;
+}
+
+// Intervals that no model would see. `intervals` also hides the zero from `clock`.
+void check_time(const TrainOptions& options) {
+  if (!asks_for_intervals(options)) return;
+  if (std::ranges::any_of(trained_models(options), reads_in_order)) return;
+  if (options.time == TimeInput::kIntervals && options.trains(kClock.name)) return;
+  throw ConfigError(concat("--time on and intervals are for models that read frames in order, and ",
+                           join(options.models(), ", "),
+                           " has none; leave the option out, or take another --model"));
+}
+
+void check_streams(const TrainOptions& options) {
+  const bool streams = !options.data.arrangement.stream_column.empty();
+  for (const std::string& name : options.compare)
+    if (!streams && name.starts_with(kOnlyPrefix))
+      throw ConfigError(concat("model ", name,
+                               " sees one of several streams; name the column of "
+                               "these by --streams, or a cache of each by --cache NAME=PATH,…"));
+  if (!streams && options.architecture.gated)
+    throw ConfigError(
+        "--fusion gated weighs streams; name the column of these by --streams, or a cache of each "
+        "by --cache NAME=PATH,…");
+  if (streams && options.tune.asked())
+    throw ConfigError(
+        "streams are merged of cached features, and --tune makes these anew; give one");
+  if (options.architecture.gated && options.covariates.at_frames)
+    throw ConfigError(
+        "--fusion gated has no place for --covariates-at frames; take --covariates-at head");
+}
+
+void check_inputs(const TrainOptions& options) {
+  if (options.inputs == word_for(kInputs, Inputs::kLevel)) return;
+  const bool streams = !options.data.arrangement.stream_column.empty();
+  if (streams || options.tune.asked())
+    throw ConfigError(concat(
+        "--inputs ", options.inputs, " takes differences between frames, ",
+        streams ? "which streams may each lack" : "and --tune trains what is made of each frame",
+        "; leave it out"));
+}
+
+void check_width(const TrainOptions& options) {
+  if (options.architecture.hidden % 2 == 0) return;
+  for (const ModelConfig& model : trained_models(options)) {
+    if (!model.architecture->even_width) continue;
+    throw ConfigError(concat("--hidden ", options.architecture.hidden, ": a ",
+                             model.architecture->name,
+                             " wants an even width, as times turn its values in pairs; take one "
+                             "more or less, or another --model"));
+  }
+}
+
+void check_time_encoding(const TrainOptions& options) {
+  if (options.time == TimeInput::kOff && options.architecture.time_encoding != TimeEncoding::kLog) {
+    throw ConfigError("--time-encoding encodes the intervals that --time off hides; give one");
+  }
+  if (options.architecture.time_encoding != TimeEncoding::kDecay) return;
+  for (const ModelConfig& model : trained_models(options)) {
+    const bool decays = model.architecture->decays && !model.bidirectional;
+    if (decays || !model.architecture->ordered) continue;
+    throw ConfigError(
+        "--time-encoding decay is for a GRU in one direction; leave out --bidirectional, bigru, "
+        "lstm, transformer and tcn, or take another encoding");
+  }
+}
+
+// Label smoothing and mixup need labels that can be mixed.
+void check_soft_labels(const TrainOptions& options, const Targets& targets) {
+  const ObjectiveOptions& objective = options.fit.objective;
+  const auto smoothed = [](const Labels& one) { return one.kind().takes_smoothing(); };
+  if (objective.label_smoothing > 0) {
+    if (objective.loss.kind == LossKind::kFocal) {
+      throw ConfigError(
+          "--label-smoothing changes the cross-entropy, and --loss focal is another loss; give "
+          "one");
+    }
+    if (std::ranges::none_of(targets, smoothed)) {
+      throw ConfigError(concat("--label-smoothing needs binary or multi-class labels, and '",
+                               targets[0].name, "' is learnt as ", task_name(targets[0].task)));
+    }
+  }
+  if (options.fit.mixup == 0) return;
+  if (targets.per_frame()) {
+    throw ConfigError(concat("--mixup mixes whole exams, and '", targets.names(),
+                             "' has a value per frame; leave the option out"));
+  }
+  for (const Labels& one : targets) {
+    if (const std::string why = one.kind().unmixable(one); !why.empty())
+      throw ConfigError(concat("--mixup has no meaning for '", one.name, "': ", why));
+  }
+}
+
+bool has_output_per_exam(const std::string& model) {
+  const NamedModel* named = find_model(model);
+  return named != nullptr && !named->learns_frames;
+}
+
+}  // namespace
+
+void warn_of_emulated_precision(torch::ScalarType precision, const torch::Device& device) {
+  if (precision == torch::kFloat32 || !device.is_cpu()) return;
+  const bool is_bf16 = precision == torch::kBFloat16;
+  const bool has =
+      is_bf16 ? __builtin_cpu_supports("avx512bf16") : __builtin_cpu_supports("avx512fp16");
+  if (has) return;
+  const char* name = is_bf16 ? "bf16" : "fp16";
+  log_warning(concat("--amp ", name, ": this processor has no ", name,
+                     " arithmetic and converts every number, which takes longer than float32; "
+                     "leave --amp out"));
+}
+
+void check_model_options(const TrainOptions& options) {
+  if (options.single_frame != TrainOptions().single_frame && !options.trains(kSingle)) {
+    throw ConfigError(concat("--single-frame ", options.single_frame, " is for the model single, ",
+                             "which is not among ", join(options.models(), ", "),
+                             "; add it to --compare, or leave the option out"));
+  }
+  if (options.search > 0 && options.model == kSingle && options.single_frame == kBestFrame) {
+    throw ConfigError(
+        "--search tries settings on one frame, and --single-frame best chooses among three; name "
+        "first, middle or last, or leave --search out");
+  }
+  const NamedModel* main = find_model(options.model);
+  if (main != nullptr && !main->architecture->by_steps &&
+      (options.search > 0 || options.tune.asked()))
+    throw ConfigError(concat("--model ", options.model,
+                             " is fitted exactly, to features as they are cached: ",
+                             options.search > 0 ? "--search" : "--tune",
+                             " has nothing to train; leave it out, or take another --model"));
+  check_time(options);
+  check_streams(options);
+  check_inputs(options);
+  check_width(options);
+  check_time_encoding(options);
+}
+
+void resolve_auto(TrainOptions& options, const Targets& targets) {
+  const bool has_choice = !options.tune.asked() && !targets.per_frame();
+  if (has_choice || !options.trains(kAutoModel)) return;
+  log_info(concat("--model auto is gru in every fit: a summary has ",
+                  options.tune.asked() ? "no steps that could train the ViT"
+                                       : "one output per exam, and the target a value per frame"));
+  if (options.model == kAutoModel) {
+    options.model = kGru.name;
+    std::erase(options.compare, options.model);
+  }
+  const bool compared = std::erase(options.compare, kAutoModel) > 0;
+  if (compared && !options.trains(kGru.name)) options.compare.emplace_back(kGru.name);
+}
+
+void leave_out_controls(TrainOptions& options, const Targets& targets) {
+  if (!targets.per_frame() || !options.default_compare) return;
+  std::vector<std::string> left_out;
+  std::erase_if(options.compare, [&](const std::string& model) {
+    const bool of_exams = has_output_per_exam(model);
+    if (of_exams) left_out.push_back(model);
+    return of_exams;
+  });
+  if (left_out.empty()) return;
+  log_info(concat("--compare without ", join(left_out, ", "), ": one output per exam, and '",
+                  targets.names(), "' has a value per frame"));
+}
+
+void add_streams_alone(TrainOptions& options, const std::vector<std::string>& streams) {
+  ModelConfig config;
+  config.streams = streams;
+  for (const std::string& name : options.compare)
+    if (name.starts_with(kOnlyPrefix)) set_model(config, name);
+  if (!options.default_compare) return;
+  for (const std::string& name : streams) options.compare.push_back(kOnlyPrefix + name);
+}
+
+void check_task_options(const TrainOptions& options, const Targets& targets) {
+  const LossOptions& loss = options.fit.objective.loss;
+  if (std::ranges::none_of(targets, [&](const Labels& one) { return applies(loss, one.task); })) {
+    throw ConfigError(concat("--loss ", to_string(loss), " fits no target here: '", targets[0].name,
+                             "' is learnt as ", task_name(targets[0].task)));
+  }
+  check_soft_labels(options, targets);
+  const bool classes = std::ranges::any_of(targets, &Labels::has_classes);
+  if (options.fit.objective.class_weights && !classes) {
+    throw ConfigError(concat("--class-weights needs classes, and '", targets[0].name,
+                             "' is learnt as ", task_name(targets[0].task)));
+  }
+  if (options.fit.balanced && (targets.size() > 1 || targets.per_frame() || !classes)) {
+    throw ConfigError("--sampler balanced needs a single target of exams, with classes");
+  }
+  if (!targets.per_frame()) return;
+  if (options.single_frame != TrainOptions().single_frame) {
+    throw ConfigError(concat("--single-frame names one frame of an exam, but '", targets.names(),
+                             "' has a value per frame, and single then sees each by itself; leave "
+                             "the option out"));
+  }
+  if (options.given.contains("temporal-pool")) {
+    throw ConfigError(concat("--temporal-pool makes one output of all frames, but '",
+                             targets.names(), "' has a value per frame; leave the option out"));
+  }
+  for (const std::string& model : options.models()) {
+    if (!has_output_per_exam(model)) continue;
+    std::vector<std::string> able;
+    for (const NamedModel& named : named_models()) {
+      const char* about = named.about_frames;
+      if (named.learns_frames)
+        able.push_back(about == nullptr ? named.name : concat(named.name, " (", about, ")"));
+    }
+    throw ConfigError(concat("model ", model, " has one output per exam, and '", targets.names(),
+                             "' a value per frame; expected one of ", join(able, ", ")));
+  }
+}
+
+void choose_times(const TrainOptions& options, std::span<const cache::ExamInfo> exams,
+                  std::span<const std::size_t> used, ModelConfig& config) {
+  // Times of joined visits count from the first visit.
+  const bool one_zero = options.data.arrangement.visits.empty();
+  config.elapsed =
+      options.time != TimeInput::kIntervals && one_zero && has_common_zero(exams, used);
+  const bool automatic = options.time == TimeInput::kAuto;
+  config.time = asks_for_intervals(options) ||
+                (automatic && (config.elapsed || times_are_informative(exams, used)));
+  if (automatic && !config.time && config.time_encoding != TimeEncoding::kLog) {
+    throw ConfigError(
+        "--time-encoding needs intervals between frames, and these are unknown or even; leave it "
+        "out, or give them to the model all the same with --time on");
+  }
+  const auto seeing = models_of_zero(options);
+  const std::size_t without = exams_without_start(exams, used);
+  if (config.elapsed && !seeing.empty()) {
+    log_info(concat(
+        "exams start at different times after a zero that all share: ", join(seeing, ", "),
+        seeing.size() == 1 ? " sees" : " see", " the time since it (--time intervals to hide it)"));
+  } else if (one_zero && !seeing.empty() && without > 0 && without < used.size()) {
+    log_warning(concat(without, " of ", plural(used.size(), "exam"),
+                       " state no start after the zero that the others count from, so no model "
+                       "sees the time since it; give these a start, or leave them out"));
+  }
+  if (!automatic || config.elapsed) return;
+  if (std::ranges::none_of(trained_models(options), reads_in_order)) return;
+  log_info(config.time ? "time intervals are uneven: the model sees them (--time off to hide them)"
+                       : "time intervals are unknown or even: not shown to the model (--time on "
+                         "to show them)");
+}
+
+namespace {
+
+constexpr double kSeconds = 5;      // at least, and at least
+constexpr std::size_t kEpochs = 3;  // so many epochs: the first one allocates
+constexpr std::size_t kMostEpochs = 1000;
+
+double mean_frames(const Dataset& dataset, const std::vector<std::size_t>& exams) {
+  double frames = 0;
+  for (std::size_t exam : exams) frames += static_cast<double>(dataset.sequences[exam].frames());
+  return frames / static_cast<double>(std::max<std::size_t>(exams.size(), 1));
+}
+
+// Of --search: a model that LibTorch computes, with the most inputs, the largest hidden state and
+// the most layers, whose steps take the longest.
+std::size_t slowest_setting(const Experiment& experiment) {
+  const Split& split = experiment.splits.front();
+  const auto effort = [&](std::size_t setting) {
+    const ModelConfig model =
+        experiment.config({experiment.options.model, split.repeat, split.fold, 0, setting});
+    return std::tuple(!model.has_kernels(), model.dimension, model.hidden, model.layers);
+  };
+  std::size_t slowest = 0;
+  for (std::size_t setting = 1; setting < experiment.settings.size(); ++setting)
+    if (effort(setting) > effort(slowest)) slowest = setting;
+  return slowest;
+}
+
+// Whole epochs with their validation, each timed: the medians.
+void time_epochs(Trainer& trainer, TrainBenchmark& result) {
+  std::vector<double> steps, epochs;
+  double spent = 0;
+  while (epochs.size() < kMostEpochs && (spent < kSeconds || epochs.size() < kEpochs)) {
+    if (stop_requested()) throw Interrupted("stopped; run the same command again");
+    trainer.run_epoch();
+    const LastEpoch& epoch = trainer.last_epoch();
+    spent += epoch.seconds;
+    epochs.push_back(epoch.seconds);
+    steps.push_back(epoch.train_seconds / static_cast<double>(epoch.steps));
+  }
+  result.step_seconds = median(steps);
+  result.epoch_seconds = median(epochs);
+}
+
+}  // namespace
+
+TrainBenchmark measure_training(const Experiment& experiment, double load_seconds) {
+  const TrainOptions& options = experiment.options;
+  const Split& split = experiment.splits.front();
+  const FitPlan plan = plan_fits(experiment);
+  const std::size_t setting = slowest_setting(experiment);
+  FitTask task = experiment.task({options.model, split.repeat, split.fold, 0, setting}, split);
+  task.threads = plan.threads_per_fit;
+
+  TrainBenchmark result;
+  result.device = device_name(experiment.device());
+  result.model = model_name(task.config);
+  result.exams = split.train.size();
+  result.batch = options.fit.batch;
+  result.frames_per_exam = mean_frames(experiment.dataset(), split.train);
+  result.load_seconds = load_seconds;
+  result.features_bytes = experiment.dataset().loaded_bytes();
+  result.fits = plan.fits;
+  result.side_by_side = plan.side_by_side;
+  result.predicted_run_bytes = predicted_peak(experiment);
+
+  set_torch_threads(torch_threads(task));
+  reset_device_memory_peak(experiment.device());
+  Trainer trainer(task);
+  result.at_once = trainer.micro_batches().training;
+  const FitMemory memory = predict_memory(task, trainer.micro_batches());
+  result.predicted_bytes =
+      result.features_bytes + (task.tuned != nullptr
+                                   ? vit_tensors(experiment) + memory.fixed + predict_vit_step(task)
+                                   : memory.total());
+  time_epochs(trainer, result);
+  // Predicts the test part, too: that may take more than the validation part.
+  if (trainer.finish().history.empty()) throw DataError(kDivergedAtOnce);
+  result.at_once = trainer.micro_batches().training;
+  result.measured_bytes = peak_device_memory(experiment.device());
+  result.longest_run_seconds = result.epoch_seconds * static_cast<double>(options.fit.epochs) *
+                               static_cast<double>(plan.trained) /
+                               static_cast<double>(plan.side_by_side);
+  return result;
+}
+
+void require_affordable(const Experiment& experiment, double load_seconds) {
+  const Requirements& required = experiment.options.required;
+  if (!required.asked()) return;
+  std::vector<std::string> takes, beyond;
+  const auto check = [&](const std::string& what, double found, double most, const char* name,
+                         const auto& text) {
+    takes.push_back(concat(what, " ", text(found)));
+    if (most > 0 && found > most)
+      beyond.push_back(concat(takes.back(), ", more than ", name, "=", text(most)));
+  };
+  const auto bytes = [](double value) { return human_bytes(static_cast<std::uint64_t>(value)); };
+  const auto seconds = [](double value) { return concat(fixed(value, 3), "s"); };
+  const auto predicted = static_cast<double>(predicted_peak(experiment));
+  if (required.times()) {
+    const TrainBenchmark measured = measure_training(experiment, load_seconds);
+    reset_device_memory_peak(experiment.device());
+    check("an epoch takes", measured.epoch_seconds, required.epoch_seconds, "epoch", seconds);
+    check("the run takes at most", measured.longest_run_seconds, required.run_seconds, "run",
+          human_duration);
+  }
+  check("predicted memory is", predicted, static_cast<double>(required.memory), "memory", bytes);
+  if (beyond.empty()) return log_info(concat("--require holds: ", join(takes, ", ")));
+  throw Error(ExitCode::kDoneWithFindings,
+              concat("--require does not hold, and nothing was trained: ", join(beyond, "; "),
+                     " (--benchmark says more; a smaller --batch, --hidden or --train-frames, "
+                     "fewer --epochs, --seeds or --compare take less)"));
+}
+
+std::string to_table(const TrainBenchmark& b) {
+  const double megabytes = static_cast<double>(b.features_bytes) / 1e6;
+  const double error =
+      100 * (static_cast<double>(b.predicted_bytes) /
+                 static_cast<double>(std::max<std::uint64_t>(b.measured_bytes, 1)) -
+             1);
+  std::string text = concat(b.device, ", ", b.model, ", ", b.exams, " training exams of ",
+                            fixed(b.frames_per_exam, 1), " frames, batch ", b.batch, "\n");
+  const auto line = [&](const std::string& name, const std::string& value) {
+    text += padded(name, 18) + " " + value + "\n";
+  };
+  line("load", concat(human_bytes(b.features_bytes), " in ", fixed(b.load_seconds, 2), " s, ",
+                      fixed(megabytes / std::max(b.load_seconds, 1e-6), 0), " MB/s"));
+  line("step", concat(fixed(1000 * b.step_seconds, 2), " ms, ", b.at_once, " exams at a time"));
+  line("epoch", concat(fixed(b.epoch_seconds, 3), " s with validation, ",
+                       fixed(b.epochs_per_hour(), 0), " an hour"));
+  line("memory of one fit", concat("predicted ", human_bytes(b.predicted_bytes), ", measured ",
+                                   human_bytes(b.measured_bytes), " (", error < 0 ? "" : "+",
+                                   fixed(error, 0), " %), features included"));
+  line("whole run", concat(plural(b.fits, "fit"), ", ", b.side_by_side,
+                           " side by side: ", human_duration(b.longest_run_seconds),
+                           " at most, predicted memory ", human_bytes(b.predicted_run_bytes)));
+  return text;
+}
+
+Json to_json(const TrainBenchmark& b) {
+  return {{"device", b.device},
+          {"model", b.model},
+          {"training_exams", b.exams},
+          {"frames_per_exam", b.frames_per_exam},
+          {"batch", b.batch},
+          {"exams_at_a_time", b.at_once},
+          {"features_bytes", b.features_bytes},
+          {"load_seconds", b.load_seconds},
+          {"step_seconds", b.step_seconds},
+          {"epoch_seconds", b.epoch_seconds},
+          {"epochs_per_hour", b.epochs_per_hour()},
+          {"fit_predicted_bytes", b.predicted_bytes},
+          {"fit_measured_bytes", b.measured_bytes},
+          {"fits", b.fits},
+          {"side_by_side", b.side_by_side},
+          {"run_predicted_bytes", b.predicted_run_bytes},
+          {"run_longest_seconds", b.longest_run_seconds}};
+}
+
+std::vector<std::size_t> exams_in(const std::vector<Split>& splits) {
+  std::set<std::size_t> exams;
+  for (const Split& split : splits) {
+    for (const auto& [name, part] : parts_of(split)) exams.insert(part->begin(), part->end());
+  }
+  return {exams.begin(), exams.end()};
+}
+
+std::string data_digest(const Cohort& cohort, const std::vector<Split>& splits) {
+  std::string content = splits_to_csv(splits, cohort.exams(), cohort.patients);
+  for (std::size_t index : cohort.labeled()) {
+    const cache::ExamInfo& exam = cohort.exams()[index];
+    std::vector<std::string> row = cohort.cache.provenance(index);
+    row.insert(row.begin(), exam.id);
+    for (const Labels& labels : cohort.targets) {
+      for (std::size_t i = 0; i < labels.rows(index); ++i)
+        row.push_back(exact(labels.at(index, i)));
+    }
+    for (double time : exam.time_s) row.push_back(exact(time));
+    for (int present : exam.present) row.push_back(std::to_string(present));
+    for (const CovariateColumn& column : cohort.covariates) row.push_back(column.values[index]);
+    content += csv_row(row);
+  }
+  return sha256_hex(content);
+}
+
+FoldCurve curve_of(const FinishedFit& fit) {
+  FoldCurve curve{fit.name.repeat, fit.name.fold, fit.name.seed, {}, {}, fit.record.best_epoch};
+  for (const EpochLosses& losses : fit.record.history) {
+    curve.train_loss.push_back(losses.train);
+    curve.validation_loss.push_back(losses.validation);
+  }
+  return curve;
+}
+
+std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
+                                      const TrainOptions& options, const std::string& name) {
+  std::vector<std::string> warnings;
+  std::size_t count = 0, first = 0;
+  for (const FinishedFit& fit : fits) {
+    const FitRecord& record = fit.record;
+    if (record.diverged) {
+      warnings.push_back(concat(fit.name.stem(), ": the loss was not a finite number in epoch ",
+                                record.history.size(), "; the best epoch before it, ",
+                                record.best_epoch, ", is used (try a lower --lr)"));
+    }
+    if (fit.name.model != options.model) continue;
+    ++count;
+    first += record.best_epoch == 0 && record.history.size() > 1;
+  }
+  if (first == 0) return warnings;
+  const std::string who = concat(first, " of ", plural(count, "fit"), " of ", name, " kept ");
+  warnings.push_back(
+      options.tune.asked()
+          ? concat(who,
+                   "what they went on from: with the ViT tuned, the validation part got no "
+                   "better (try another --tune-lr, fewer --tune-blocks, or --lora)")
+          : concat(who,
+                   "the first epoch: the validation part got no better after it, so these have "
+                   "learnt next to nothing that holds on other patients (there may be nothing "
+                   "to learn; else try a lower --lr, more --noise or --dropout, or --search)"));
+  return warnings;
+}
+
+namespace {
+
+RunReport compare(const std::filesystem::path& run, const TrainOptions& options) {
+  return compare_held_out(run, options.against, options.bootstrap,
+                          options.questions.of_predictions());
+}
+
+}  // namespace
+
+void tell_comparison(const TrainOptions& options) {
+  if (options.against.empty()) return;
+  const RunReport both = compare(options.out, options);
+  std::cout << (options.json ? metrics_json(both).dump(2) + "\n" : summary_text(both));
+}
+
+std::string compare_with_earlier(const TrainOptions& options, const RunFolder& folder,
+                                 Json& summary) {
+  if (options.against.empty()) return {};
+  try {
+    const RunReport both = compare(folder.file(""), options);
+    summary["against"] = metrics_json(both);
+    write_file_atomically(folder.file("against.html"), report_page(both).finish());
+    return "\n" + summary_text(both);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const Error& error) {
+    log_warning(concat("not compared with '", options.against.string(), "': ", error.what()));
+    return {};
+  }
+}
+
+namespace {
+
+void resolve_blocks(std::int64_t& blocks, const tune::TunedSource& source) {
+  const std::int64_t depth = source.architecture().depth, behind = depth - source.cut();
+  if (behind == 0) {
+    throw ConfigError(concat("the cache is cut behind the last of ", depth,
+                             " blocks, so that none can be trained; extract with --cut ", depth - 1,
+                             " or less"));
+  }
+  if (blocks > behind) {
+    throw ConfigError(concat("--tune-blocks ", blocks, ": the cache is cut at block ", source.cut(),
+                             " of ", depth, ", so that at most ", behind, " can be trained; ",
+                             blocks > depth ? std::string("take fewer")
+                                            : concat("extract with --cut ", depth - blocks)));
+  }
+  if (blocks == 0) blocks = behind;
+}
+
+// `leave_out`: what the user may do without.
+std::unique_ptr<tune::TunedSource> read_vit(const Cohort& cohort, const std::string& weights,
+                                            const char* leave_out) {
+  try {
+    return std::make_unique<tune::TunedSource>(cohort.cache.recipe().features,
+                                               cohort.cache.cut()->block, weights);
+  } catch (const c10::OutOfMemoryError& error) {
+    throw SystemError(concat("the ViT's weights do not fit into memory: ", first_line(error),
+                             "; raise --memory-budget, or leave out ", leave_out));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<tune::TunedSource> open_vit(TrainOptions& options, const Cohort& cohort) {
+  if (!options.tune.asked()) return nullptr;
+  if (!cohort.cache.cut()) {
+    throw ConfigError(concat("--tune: '", options.data.cache.string(),
+                             "' holds features alone; extract with --cut BLOCK, which keeps what "
+                             "enters that block of the ViT"));
+  }
+  const std::string weights = options.tune.weights == kRandomWeights ? "" : options.tune.weights;
+  auto source = read_vit(cohort, weights, "--tune");
+  tune::TuneOptions& vit = options.fit.tune.vit;
+  resolve_blocks(vit.blocks, *source);
+  log_info(concat(vit.lora_rank > 0
+                      ? concat("low-rank matrices of rank ", vit.lora_rank, " beside ")
+                      : std::string("tuning "),
+                  "the last ", plural(static_cast<std::size_t>(vit.blocks), "block"), " of ",
+                  source->architecture().depth, ", the model first on cached features"));
+  return source;
+}
+
+std::shared_ptr<const tune::ChainCosts> vit_costs(const Experiment& experiment, const Json& begun) {
+  if (experiment.tuned == nullptr) return nullptr;
+  if (const auto known = begun.find(kVitCosts); known != begun.end())
+    return std::make_shared<tune::ChainCosts>(tune::costs_from_json(*known));
+  const FitOptions& fit = experiment.options.fit;
+  set_torch_threads(fit.tune.threads);
+  try {
+    const auto measured = std::make_shared<tune::ChainCosts>(tune::measure_costs(
+        tune::trained_shape(*experiment.tuned, vit_options(fit)), experiment.device()));
+    reset_device_memory_peak(experiment.device());  // the run's own peak is what is told
+    return measured;
+  } catch (const c10::OutOfMemoryError& error) {
+    throw SystemError(concat("a block of the ViT does not fit into memory: ", first_line(error),
+                             "; raise --memory-budget, or leave out --tune"));
+  }
+}
+
+void check_example_maps(const TrainOptions& options, const Cohort& cohort,
+                        const ModelConfig& main) {
+  if (!options.maps) return;
+  ModelMetadata card;
+  card.config = main;
+  card.recipe = cohort.cache.recipe();
+  card.arrangement = options.data.arrangement;
+  if (options.tune.asked()) card.tuned.emplace();
+  check_maps(card, options.weights);
+  require_cut(cohort.cache);
+  require_explained(cohort.targets.list(), "--maps");
+  // Fits need the memory: the weights are read again for the maps.
+  if (!card.tuned) read_vit(cohort, options.weights.string(), "--maps");
+}
+
+void check_tuning(const Experiment& experiment) {
+  if (experiment.tuned == nullptr) return;
+  for (const Split& split : experiment.splits)
+    plan_tuning(experiment.task({experiment.options.model, split.repeat, split.fold, 0}, split));
+}
+
+Json tune_json(const TrainOptions& options, const tune::TunedSource& source) {
+  Json json = {{"cut", source.cut()}};
+  json.update(options_json(options, "tune"));
+  return json;
+}
+
+// `coldframe train`: cohort → folds → fits → report, in a run folder.
+
 namespace {
 
 using Clock = std::chrono::steady_clock;

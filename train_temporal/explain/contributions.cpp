@@ -6,7 +6,7 @@
 #include "common/cli/error.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
-#include "train_temporal/run/apply/model_features.h"
+#include "train_temporal/run/ensemble.h"
 #include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {

@@ -8,8 +8,8 @@
 
 #include "cache/store/pictures.h"
 #include "train_temporal/data/dataset.h"
-#include "train_temporal/run/cohort/cohort.h"
-#include "train_temporal/run/results/results.h"
+#include "train_temporal/run/cohort.h"
+#include "train_temporal/run/results.h"
 
 namespace coldframe::temporal {
 

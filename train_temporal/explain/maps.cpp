@@ -131,7 +131,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-torch::Tensor some_of(const torch::Tensor& rows, std::size_t most) {
+torch::Tensor first_rows(const torch::Tensor& rows, std::size_t most) {
   const auto all = static_cast<std::size_t>(rows.size(0));
   if (all <= most) return rows;
   const std::vector<std::size_t> chosen = cache::middles_of_parts(all, most);
@@ -145,7 +145,7 @@ FrameNumber asked_of(const ExplainedExam& exam, std::size_t place, std::size_t v
                      std::size_t most) {
   const torch::Tensor gradient =
       vits == 1 ? torch::stack(exam.gradients).sum(0) : exam.gradients[place];
-  return {some_of(gradient, most), kCompleteness * exam.unit / static_cast<double>(vits)};
+  return {first_rows(gradient, most), kCompleteness * exam.unit / static_cast<double>(vits)};
 }
 
 }  // namespace
@@ -230,7 +230,7 @@ void PatchMaps::add_vit(std::size_t place, std::size_t vits, std::span<const Exp
     std::vector<FrameNumber> asked;
     for (std::size_t i = from; i < to; ++i) asked.push_back(asked_of(exams[i], place, vits, most));
     const auto found =
-        vit_->blocks.explain(some_of(cut_.window().features, most), asked, frame_done);
+        vit_->blocks.explain(first_rows(cut_.window().features, most), asked, frame_done);
     for (std::size_t i = from; i < to; ++i) {
       const PatchContributions& one = found[i - from];
       maps[i] = place == 0 ? one.patches : maps[i] + one.patches;
@@ -243,7 +243,7 @@ torch::Tensor PatchMaps::pixels_of(std::size_t exam, std::size_t most) {
   if (!dataset_.cache->cut()->is_pixels()) return {};
   cut_.plan({{exam}});
   cut_.next();
-  return some_of(cut_.window().features, most);
+  return first_rows(cut_.window().features, most);
 }
 
 std::string map_picture(const torch::Tensor& map, const torch::Tensor& pixels,

@@ -1,7 +1,10 @@
-// All that is needed to build a model and to feed it; stored with its weights.
+// What the rest of the program knows of a kind of model: a row, which stands in the model's own
+// file, as do the names by which command lines ask for it (registry.h).
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,9 +12,61 @@
 #include "common/text/word_table.h"
 #include "train_temporal/data/batcher.h"
 #include "train_temporal/data/input_statistics.h"
-#include "train_temporal/models/architecture.h"
 
 namespace coldframe::temporal {
+
+class Operations;
+class SequenceModel;
+struct Value;
+struct ModelConfig;
+
+enum class TemporalPool { kLast, kMean, kAttention, kNone };  // kNone: the head sees every frame
+
+// Values per frame, in units of H, that autograd keeps at the highest point of a step; measured
+// with LibTorch 2.11. Of layers over frames: once, and for each layer and direction.
+struct KeptValues {
+  double once = 0, by_layer = 0;
+  double grid_by_layer = 0;  // of each frame of the padded batch
+  // Evaluation keeps no more than what one layer needs; 0: a third of what training does.
+  double evaluation = 0, evaluation_grid = 0;
+};
+
+struct Architecture {
+  const char* name;  // in model files
+  std::shared_ptr<SequenceModel> (*make)(const ModelConfig& config);
+  // Its arithmetic over operations (network/operations.h): what is between the projected frames and
+  // their pooling or, of models that are not so, from inputs to outputs.
+  Value (*layers_over_frames)(Operations&, const ModelConfig&, Value x) = nullptr;
+  Value (*whole)(Operations&, const ModelConfig&) = nullptr;
+  bool is_network() const { return layers_over_frames != nullptr || whole != nullptr; }
+  TemporalPool pool = TemporalPool::kMean;  // of those that are not `ordered`
+
+  bool ordered = false;     // reads frames in order and at their times, pooled as `pool` says
+  bool recurrent = false;   // can read both ways
+  std::int64_t gates = 0;   // of a recurrent cell: 3 of a GRU, 4 of an LSTM
+  bool sees_frames = true;  // has features, which can be blanked, and a ViT to tune behind them
+  bool takes_covariates = true;
+  bool per_frame = true;     // can give an output for each frame
+  bool decays = false;       // its state can fade between frames (--time-encoding decay)
+  bool has_kernels = false;  // FusedGru computes its plain form on the CPU
+  bool even_width = false;   // `hidden` is even
+  bool by_steps = true;      // is trained; else fitted exactly, with nothing to search or to tune
+  std::int64_t layers = 1;   // unless --layers says otherwise
+  std::int64_t most_layers = 64;
+  KeptValues kept = {}, kept_decaying = {};  // the latter with --time-encoding decay
+};
+
+// Those that the rest of the program names.
+extern const Architecture kGru;      // network/recurrent.cpp
+extern const Architecture kClock;    // network/without_frames.cpp
+extern const Architecture kSummary;  // summary/summary_model.cpp
+
+template <typename Model>
+std::shared_ptr<SequenceModel> make(const ModelConfig& config) {
+  return std::make_shared<Model>(config);
+}
+
+// All that is needed to build a model and to feed it; stored with its weights.
 
 // A model that reads frames in order and sees time gets the log of the interval and the seconds
 // since the first frame, with `elapsed` those since the zero that all exams share, and beside them:
@@ -92,5 +147,64 @@ inline std::int64_t pooled_width(const ModelConfig& config) {
   if (!config.architecture->by_steps) return config.dimension;
   return config.architecture->recurrent && config.bidirectional ? 2 * config.hidden : config.hidden;
 }
+
+// The names of models, as command lines, files and reports have them: auto, gru, bigru, lstm, … A
+// name stands for an architecture, its direction and the order of frames. A model is a file with
+// its Architecture and its names; named_models() lists the files.
+
+struct NamedModel {
+  const char* name;
+  const Architecture* architecture;  // a twin's, where the main model has nothing to lose
+  const char* about;                 // "frames in order": beside its name in the report
+  FrameOrder order = FrameOrder::kInOrder;
+  bool bidirectional = false, blank = false;
+  bool twin = false;                   // the main model, but for its order or its features
+  bool compared = false;               // by --compare alone
+  bool chooses = false;                // in each fit: the architecture, or a summary of the frames
+  bool learns_frames = true;           // can learn a target per frame
+  const char* about_frames = nullptr;  // then, where that differs
+  bool names_covariates = false;       // the report says that it has them as well
+
+  // True for models that are trained on the order of frames.
+  bool learns_order() const { return architecture->ordered && !twin; }
+};
+
+// The names of one file each; registry.cpp has those that stand for other models: auto and twins.
+std::span<const NamedModel> recurrent_models();
+std::span<const NamedModel> transformer_models();
+std::span<const NamedModel> convolutional_models();
+std::span<const NamedModel> pooled_models();
+std::span<const NamedModel> summary_models();
+std::span<const NamedModel> models_without_frames();
+
+std::span<const NamedModel> named_models();             // all
+const NamedModel* find_model(const std::string& name);  // null: none
+const WordTable<const Architecture*>& architectures();  // as model files name them
+
+// The names of those that `wanted` takes, in the order of the table.
+template <typename Wanted>
+std::vector<std::string> model_names(Wanted wanted) {
+  std::vector<std::string> names;
+  for (const NamedModel& model : named_models())
+    if (wanted(model)) names.emplace_back(model.name);
+  return names;
+}
+std::vector<std::string> model_names();  // of all
+
+inline constexpr const char *kAutoModel = "auto", *kSingle = "single",
+                            *kCovariatesAlone = "covariates", *kSummaryModel = "summary";
+// The main model on one stream alone: "only-FA".
+inline constexpr const char* kOnlyPrefix = "only-";
+bool is_twin(const std::string& name);
+
+// Twins change the model that `config` describes already.
+void set_model(ModelConfig& config, const std::string& name);  // ConfigError
+std::string model_name(const ModelConfig& config);             // DataError where there is none
+
+// What the report says behind a model's name; "" of names that are none of these.
+std::string about_model(const std::string& name, bool per_frame, bool covariates);
+
+// "first", "middle", "last": the frame that `single` sees.
+const WordTable<FrameOrder>& single_frames();
 
 }  // namespace coldframe::temporal

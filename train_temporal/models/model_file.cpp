@@ -5,8 +5,8 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "train_temporal/models/network/tensor_list.h"
-#include "train_temporal/models/summary/summaries.h"
+#include "train_temporal/models/operations.h"
+#include "train_temporal/models/summary_model.h"
 
 namespace coldframe::temporal {
 namespace {

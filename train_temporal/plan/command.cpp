@@ -16,7 +16,7 @@
 #include "extract/vit/checkpoint/names.h"
 #include "extract/vit/published/published.h"
 #include "extract/vit/resolve_architecture.h"
-#include "train_temporal/models/registry.h"
+#include "train_temporal/models/model_config.h"
 #include "train_temporal/plan/measure.h"
 #include "train_temporal/plan/report.h"
 

@@ -1,15 +1,166 @@
 #include "train_temporal/plan/measure.h"
 
+#include <torch/cuda.h>
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <iterator>
 #include <utility>
 
 #include "common/numbers/quantile.h"
 #include "common/text/text.h"
-#include "train_temporal/plan/measured_vit.h"
+#include "common/torch/device_memory.h"
+#include "extract/vit/weights.h"
+#include "train_temporal/tune/chain.h"
+#include "train_temporal/tune/chunk_run.h"
+#include "train_temporal/tune/trained_parameters.h"
+#include "train_temporal/tune/tuned_vit.h"
 
 namespace coldframe::plan {
+
+namespace {
+
+using tune::ChainShape;
+using tune::Values;
+
+// The recipe of a cache of such a ViT.
+Json recipe_of(const ChainShape& shape) {
+  Json recipe;
+  recipe["backbone"] = {{"kind", "random"},
+                        {"generator", vit::kRandomWeightsVersion},
+                        {"seed", 0},
+                        {"architecture", vit::to_json(shape.architecture)},
+                        {"pooling", vit::to_string(shape.features.pooling)}};
+  if (!shape.features.layers.empty()) recipe["backbone"]["layers"] = shape.features.layers;
+  if (shape.projected > 0) recipe["backbone"]["projection"] = shape.projected;
+  recipe["preprocessing"] = {{"image_size", {shape.image_size.height, shape.image_size.width}},
+                             {"resampler", "pillow"},
+                             {"mean", {0.485, 0.456, 0.406}},
+                             {"std", {0.229, 0.224, 0.225}}};
+  return recipe;
+}
+
+// Bytes and time from its construction on.
+class Meter {
+ public:
+  explicit Meter(const torch::Device& device)
+      : device_(device), before_(live_device_memory(device)) {
+    reset_device_memory_peak(device);
+    wait();
+    start_ = std::chrono::steady_clock::now();
+  }
+  std::uint64_t peak() const { return peak_device_memory(device_) - before_; }
+  double seconds() const {
+    wait();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  // A GPU computes behind the processor.
+  void wait() const {
+    if (device_.is_cuda()) torch::cuda::synchronize(device_.index());
+  }
+
+  torch::Device device_;
+  std::uint64_t before_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace
+
+class MeasuredVit::Parts {
+ public:
+  Parts(const ChainShape& shape, std::shared_ptr<const tune::ChainCosts> costs,
+        const torch::Device& device)
+      : shape_(shape),
+        costs_(std::move(costs)),
+        device_(device),
+        source_(recipe_of(shape), shape.cut, {}),
+        model_(tune::make_tuned_model(source_, options(), 0, device)),
+        chain_(model_, source_.features(), shape.cut, source_.levels().to(device)),
+        first_(chain_.first_trained()) {}
+
+  tune::Use follow(const tune::Schedule& schedule, std::int64_t frames) {
+    for (std::size_t step = 0; step < chain_.size(); ++step)
+      for (const torch::Tensor& parameter : chain_.trained(step))
+        parameter.mutable_grad() = torch::zeros_like(parameter);
+    torch::Tensor input;
+    if (costs_->input == 0) input = first_input(frames);
+    const Meter meter(device_);
+    tune::ChunkRun run(chain_, chain_.size() - first_, schedule,
+                       {input.defined() ? input : first_input(frames)}, pass());
+    torch::Tensor gradient = torch::ones_like(run.forward()[0]);
+    run.backward({std::move(gradient)});
+    return {meter.peak(), meter.seconds()};
+  }
+
+  tune::Use step(std::uint64_t budget, std::int64_t exams, std::int64_t frames) {
+    tune::TuneOptions with_budget = options();
+    with_budget.budget = budget;
+    tune::TunedVit tuned(source_, with_budget, 0, device_);
+    for (const torch::Tensor& parameter : tuned.trainable().parameters())
+      parameter.mutable_grad() = torch::zeros_like(parameter);
+    const torch::Tensor rows = stored_rows(exams * frames);
+    const Meter meter(device_);
+    for (std::int64_t from = 0, to = 0; from < exams; from = to) {
+      const std::int64_t left = exams - from;
+      const std::int64_t at_once = left > 1 ? tuned.rows_at_once(left * frames) / frames : 1;
+      to = from + std::max(at_once, std::int64_t{1});
+      const std::vector<std::uint64_t> keys(static_cast<std::size_t>((to - from) * frames));
+      tuned.step(rows.slice(0, from * frames, to * frames), keys, {},
+                 [](const torch::Tensor& features) { return torch::ones_like(features); });
+    }
+    return {meter.peak(), meter.seconds()};
+  }
+
+ private:
+  tune::TuneOptions options() const {
+    tune::TuneOptions options;
+    options.blocks = shape_.blocks;
+    options.lora_rank = shape_.lora_rank;
+    options.precision = shape_.precision;
+    options.costs = costs_;
+    return options;
+  }
+  // Rows in the form that a cache's cut holds.
+  torch::Tensor stored_rows(std::int64_t frames) const {
+    const auto [height, width] = shape_.image_size;
+    if (shape_.cut == 0) return torch::full({frames, height, width, 3}, 100, torch::kUInt8);
+    return torch::randn({frames, shape_.tokens(), shape_.architecture.width}).to(torch::kHalf);
+  }
+  torch::Tensor first_input(std::int64_t frames) const {
+    const auto [height, width] = shape_.image_size;
+    if (shape_.whole())
+      return torch::full({frames, height, width, 3}, 100, torch::kUInt8).to(device_);
+    return torch::randn({frames, shape_.tokens(), shape_.architecture.width}).to(device_);
+  }
+  tune::Pass pass() const {
+    tune::Pass found;
+    found.precision = shape_.precision;
+    return found;
+  }
+  ChainShape shape_;
+  std::shared_ptr<const tune::ChainCosts> costs_;
+  torch::Device device_;
+  tune::TunedSource source_;
+  vit::VisionTransformer model_;
+  tune::Chain chain_;
+  std::size_t first_;  // trained step
+};
+
+MeasuredVit::MeasuredVit(const ChainShape& shape, std::shared_ptr<const tune::ChainCosts> costs,
+                         const torch::Device& device)
+    : parts_(std::make_unique<Parts>(shape, std::move(costs), device)) {}
+MeasuredVit::~MeasuredVit() = default;
+
+tune::Use MeasuredVit::follow(const tune::Schedule& schedule, std::int64_t frames) {
+  return parts_->follow(schedule, frames);
+}
+
+tune::Use MeasuredVit::step(std::uint64_t budget, std::int64_t exams, std::int64_t frames) {
+  return parts_->step(budget, exams, frames);
+}
+
 namespace {
 
 using Costs = std::shared_ptr<const tune::ChainCosts>;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "train_temporal/report/report.h"
@@ -54,5 +56,50 @@ std::string origin_text(const ModelResult& model, const MetricSummary& summary);
 // The words that the folds' settings of --search have, as often as they have them: "model lstm in 3
 // of 5 folds, gru in 2; inputs level in 5 of 5 folds".
 std::string search_text(const std::vector<Json>& settings);
+
+// What a report says of labels on each scale.
+
+struct ScaleWords {
+  Scale scale;
+  // The main metric within a sentence: "an AUROC", "a quadratic kappa".
+  const char* article;
+  bool lower_case;
+  const char* undefined;  // where no held-out part has this
+  std::string (*about_figures)(const TargetReport&);
+  const char* about_ranks;  // which figures are means over folds
+  const char* choices;      // "Early stopping" …, of the validation part
+  const char* uncertain;    // where that part is small
+  const char* loss;         // what curves show
+  // Ranks across folds: what is named so, who is like the one held out, and what folds would hold.
+  const char *rank_article, *alike, *enough;
+};
+const ScaleWords& words_of(Scale scale);
+
+// What a report says of each control: the table of sentences.
+
+// In place of a control's name: the model of another run that the report compares with.
+inline constexpr std::string_view kAgainst = "{against}";
+
+enum class Said { kAlways, kIfLearnt, kIfLearntOrWorse };
+
+// What is said of a control, by how the main model compares with it. Words in braces are those of
+// words_for() in report_verdict.cpp.
+struct Claim {
+  std::string_view control;  // its name, or how names of such controls begin
+  Said said;
+  std::string_view figures;  // what the figure is of
+  std::string_view better, worse, equal, undecided;
+  std::string_view what = {};  // {What}, and with a small letter {what}
+  // Where the control was not trained, but the question arises.
+  std::string_view unexamined = {};
+  bool (*arises)(const TargetReport&) = nullptr;
+  bool only_if_arises = false;    // then it is not said of other models
+  std::string_view though = {};   // added to `better` where the control is better than chance
+  bool better_if_learnt = false;  // else it is undecided
+  bool worse_leads = false;       // then it is said before all else
+};
+
+// In the order in which they are said.
+std::span<const Claim> claims();
 
 }  // namespace coldframe::temporal

@@ -5,7 +5,6 @@
 #include "common/text/text.h"
 #include "common/torch/device_memory.h"
 #include "train_temporal/training/memory_plan.h"
-#include "train_temporal/training/tuned/tune_memory.h"
 
 namespace coldframe::temporal {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "common/torch/safetensors.h"
-#include "train_temporal/run/cohort/cohort.h"
+#include "train_temporal/run/cohort.h"
 #include "train_temporal/run/cross_validation.h"
 
 namespace coldframe::temporal {

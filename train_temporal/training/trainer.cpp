@@ -14,14 +14,12 @@
 #include "common/torch/cpu_memory.h"
 #include "common/torch/device_memory.h"
 #include "common/torch/error_text.h"
-#include "train_temporal/models/inputs/covariate_inputs.h"
 #include "train_temporal/models/model_file.h"
+#include "train_temporal/models/sequence_model.h"
 #include "train_temporal/training/checkpoint.h"
 #include "train_temporal/training/memory_plan.h"
-#include "train_temporal/training/objective/mixup.h"
-#include "train_temporal/training/objective/validation_figure.h"
-#include "train_temporal/training/tuned/tune_memory.h"
-#include "train_temporal/training/tuned/tuned_features.h"
+#include "train_temporal/training/objective.h"
+#include "train_temporal/training/tuned_features.h"
 
 namespace coldframe::temporal {
 namespace {

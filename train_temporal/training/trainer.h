@@ -12,11 +12,8 @@
 #include "train_temporal/data/feature_source.h"
 #include "train_temporal/models/sequence_model.h"
 #include "train_temporal/splits/split.h"
-#include "train_temporal/training/fused_step.h"
-#include "train_temporal/training/objective/early_stop.h"
+#include "train_temporal/training/objective.h"
 #include "train_temporal/training/optimizer.h"
-#include "train_temporal/training/prediction.h"
-#include "train_temporal/training/recorded_step.h"
 #include "train_temporal/training/step.h"
 #include "train_temporal/tune/tuned_vit.h"
 

@@ -5,11 +5,30 @@
 #include <utility>
 
 #include "common/text/text.h"
-#include "train_temporal/models/mixed_precision.h"
+#include "train_temporal/models/operations.h"
 #include "train_temporal/tune/redrawn_dropout.h"
 #include "train_temporal/tune/trained_parameters.h"
 
 namespace coldframe::tune {
+
+std::int64_t ChainShape::tokens() const {
+  return architecture.prefix_tokens() + vit::Grid(image_size, architecture.patch).patches();
+}
+
+std::int64_t ChainShape::feature_count() const {
+  if (projected > 0) return projected;
+  const std::int64_t patches = vit::Grid(image_size, architecture.patch).patches();
+  return vit::pooled_features(features.pooling, architecture, patches) *
+         static_cast<std::int64_t>(vit::layers_of(features, architecture).size());
+}
+
+std::uint64_t ChainShape::token_bytes() const {
+  return static_cast<std::uint64_t>(4 * tokens() * architecture.width);
+}
+
+std::uint64_t ChainShape::attention_bytes() const {
+  return static_cast<std::uint64_t>(4 * architecture.heads * tokens() * tokens());
+}
 
 Chain::Chain(vit::VisionTransformer model, vit::FeatureOptions features, std::int64_t cut,
              torch::Tensor levels, double drop_path)

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "train_temporal/tune/recompute/frugal_gradients.h"
+#include "train_temporal/tune/recompute.h"
 
 namespace coldframe::tune {
 namespace {

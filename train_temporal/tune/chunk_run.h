@@ -8,7 +8,7 @@
 
 #include "common/torch/tensor.h"
 #include "train_temporal/tune/chain.h"
-#include "train_temporal/tune/schedule/schedule.h"
+#include "train_temporal/tune/schedule.h"
 
 namespace coldframe::tune {
 

@@ -12,8 +12,8 @@
 
 #include "common/files/json.h"
 #include "common/torch/tensor.h"
-#include "train_temporal/tune/chain_shape.h"
-#include "train_temporal/tune/schedule/choose.h"
+#include "train_temporal/tune/chain.h"
+#include "train_temporal/tune/schedule.h"
 
 namespace coldframe::tune {
 

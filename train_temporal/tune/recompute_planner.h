@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "train_temporal/tune/schedule/choose.h"
+#include "train_temporal/tune/schedule.h"
 
 namespace coldframe::tune {
 

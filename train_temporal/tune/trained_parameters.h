@@ -8,7 +8,7 @@
 
 #include "common/torch/tensor.h"
 #include "extract/vit/vit.h"
-#include "train_temporal/tune/chain_shape.h"
+#include "train_temporal/tune/chain.h"
 #include "train_temporal/tune/tuned_source.h"
 #include "train_temporal/tune/tuned_vit.h"
 

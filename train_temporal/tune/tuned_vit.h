@@ -12,7 +12,7 @@
 #include "common/torch/safetensors.h"
 #include "common/torch/tensor.h"
 #include "train_temporal/models/dropout.h"
-#include "train_temporal/tune/schedule/schedule.h"
+#include "train_temporal/tune/schedule.h"
 #include "train_temporal/tune/tuned_source.h"
 
 namespace coldframe::tune {

@@ -1,5 +1,5 @@
 // The fused model against the one that LibTorch differentiates.
-#include "train_temporal/training/fused_step.h"
+#include "train_temporal/training/step.h"
 
 #include <atomic>
 #include <numeric>
@@ -7,8 +7,8 @@
 
 #include "common/system/memory.h"
 #include "tests/train_temporal/made_data.h"
-#include "train_temporal/models/inputs/covariate_inputs.h"
-#include "train_temporal/training/objective/mixup.h"
+#include "train_temporal/models/sequence_model.h"
+#include "train_temporal/training/objective.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -1,5 +1,5 @@
 // The GRU layer against torch::nn::GRU: outputs, final states and all gradients.
-#include "train_temporal/models/gru_layer.h"
+#include "train_temporal/models/fused_gru.h"
 
 #include <torch/nn/modules/rnn.h>
 #include <torch/nn/utils/rnn.h>

@@ -5,9 +5,9 @@
 
 #include "common/files/fingerprint.h"
 #include "tests/train_temporal/made_data.h"
-#include "train_temporal/models/network/network.h"
-#include "train_temporal/models/network/operations.h"
-#include "train_temporal/models/registry.h"
+#include "train_temporal/models/model_config.h"
+#include "train_temporal/models/operations.h"
+#include "train_temporal/models/sequence_model.h"
 
 namespace coldframe::temporal {
 namespace {

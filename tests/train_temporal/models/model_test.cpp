@@ -1,8 +1,8 @@
 #include "common/cli/error.h"
 #include "tests/train_temporal/made_data.h"
-#include "train_temporal/models/network/packed_frames.h"
-#include "train_temporal/models/registry.h"
-#include "train_temporal/models/step_values.h"
+#include "train_temporal/models/device_draws.h"
+#include "train_temporal/models/model_config.h"
+#include "train_temporal/models/operations.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -7,10 +7,9 @@
 #include "tests/train_temporal/made_data.h"
 #include "train_temporal/models/device_draws.h"
 #include "train_temporal/models/kernels/kernels.h"
-#include "train_temporal/models/network/packed_frames.h"
-#include "train_temporal/models/network/tensor_list.h"
+#include "train_temporal/models/operations.h"
 #include "train_temporal/training/optimizer.h"
-#include "train_temporal/training/recorded_step.h"
+#include "train_temporal/training/step.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -1,4 +1,4 @@
-#include "train_temporal/models/summary/summaries.h"
+#include "train_temporal/models/summary_model.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "tests/train_temporal/made_data.h"
-#include "train_temporal/models/summary/summary_model.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -1,9 +1,9 @@
-#include "train_temporal/models/network/tensor_list.h"
+#include "train_temporal/models/operations.h"
 
 #include <gmock/gmock.h>
 
 #include "tests/train_temporal/made_data.h"
-#include "train_temporal/models/registry.h"
+#include "train_temporal/models/model_config.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -1,4 +1,4 @@
-#include "train_temporal/report/latex_tables.h"
+#include "train_temporal/report/report_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

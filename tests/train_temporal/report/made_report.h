@@ -7,7 +7,7 @@
 
 #include "common/threads/counter_random.h"
 #include "train_temporal/metrics/calibration.h"
-#include "train_temporal/report/run_report.h"
+#include "train_temporal/report/report_files.h"
 
 namespace coldframe::temporal::made {
 

@@ -1,4 +1,4 @@
-#include "train_temporal/run/auto_device.h"
+#include "train_temporal/run/devices.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

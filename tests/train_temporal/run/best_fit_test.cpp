@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "train_temporal/models/registry.h"
+#include "train_temporal/models/model_config.h"
 #include "train_temporal/run/cross_validation.h"
 
 namespace coldframe::temporal {

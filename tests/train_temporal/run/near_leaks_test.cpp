@@ -1,4 +1,4 @@
-#include "train_temporal/run/cohort/near_leaks.h"
+#include "train_temporal/run/covariates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "train_temporal/run/apply/unlike_training.h"
+#include "train_temporal/run/unlike_training.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Made cohorts whose label lies in one thing alone: models that see it find it, others do not.
 #include "tests/train_temporal/made_data.h"
 #include "train_temporal/metrics/metrics.h"
-#include "train_temporal/models/registry.h"
+#include "train_temporal/models/model_config.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -1,7 +1,6 @@
-#include "train_temporal/training/objective/early_stop.h"
+#include "train_temporal/training/objective.h"
 
 #include "tests/train_temporal/made_data.h"
-#include "train_temporal/training/objective/validation_figure.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -4,7 +4,6 @@
 #include "common/torch/device_memory.h"
 #include "tests/train_temporal/made_data.h"
 #include "train_temporal/training/memory_plan.h"
-#include "train_temporal/training/tuned/tune_memory.h"
 
 namespace coldframe::temporal {
 namespace {

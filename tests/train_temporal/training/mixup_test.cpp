@@ -1,9 +1,9 @@
-#include "train_temporal/training/objective/mixup.h"
+#include "train_temporal/training/objective.h"
 
 #include <cmath>
 
 #include "tests/train_temporal/made_data.h"
-#include "train_temporal/models/fused/fused_gru.h"
+#include "train_temporal/models/fused_gru.h"
 
 namespace coldframe::temporal {
 namespace {

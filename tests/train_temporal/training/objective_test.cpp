@@ -1,5 +1,5 @@
 // Every task's loss and its gradient, written out, against LibTorch's autograd.
-#include "train_temporal/training/objective/objective.h"
+#include "train_temporal/training/objective.h"
 
 #include "tests/train_temporal/made_data.h"
 

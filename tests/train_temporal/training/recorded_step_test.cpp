@@ -1,6 +1,6 @@
 // A recorded step against the step that autograd takes, and its replays against computing it: on
 // the CPU, by a graph that keeps LibTorch's operations as a GPU keeps kernels.
-#include "train_temporal/training/recorded_step.h"
+#include "train_temporal/training/step.h"
 
 #include <c10/core/StreamGuard.h>
 #include <torch/library.h>

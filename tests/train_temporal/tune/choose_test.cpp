@@ -1,5 +1,5 @@
 // The choice of a way, on a chain of which every frame takes the same.
-#include "train_temporal/tune/schedule/choose.h"
+#include "train_temporal/tune/schedule.h"
 
 #include <gmock/gmock.h>
 

@@ -9,7 +9,7 @@
 #include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
 #include "extract/vit/published/published.h"
-#include "train_temporal/plan/measured_vit.h"
+#include "train_temporal/plan/measure.h"
 #include "train_temporal/tune/measured_costs.h"
 
 namespace coldframe::tune {

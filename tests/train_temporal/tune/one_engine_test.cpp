@@ -6,7 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/engine.h>
 
-#include "train_temporal/tune/recompute/tensor_recipes.h"
+#include "train_temporal/tune/recompute.h"
 
 namespace coldframe::tune {
 namespace {

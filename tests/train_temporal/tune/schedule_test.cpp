@@ -1,6 +1,6 @@
 // Schedules against a search of all persistent ones on small chains, and against one another on the
 // chains of ViTs.
-#include "train_temporal/tune/schedule/schedule.h"
+#include "train_temporal/tune/schedule.h"
 
 #include <gmock/gmock.h>
 

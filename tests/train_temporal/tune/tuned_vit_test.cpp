@@ -2,7 +2,7 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "tests/train_temporal/tune/tuned_models.h"
-#include "train_temporal/plan/parameters.h"
+#include "train_temporal/plan/plan.h"
 #include "train_temporal/tune/chunk_run.h"
 #include "train_temporal/tune/trained_parameters.h"
 

@@ -1,14 +1,19 @@
 // The exams of a report, and what became of those that were left out.
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <span>
 
+#include "common/charts/data_table.h"
+#include "common/charts/html.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
+
+// The exams of a report, and what became of those that were left out.
 
 namespace {
 
@@ -137,6 +142,246 @@ std::span<const Section> cohort_sections() {
        .body = characteristics_section,
        .json = add_characteristics,
        .tables = {{{"characteristics", characteristics_csv}}}}};
+  return kSections;
+}
+
+// The labels of the exams, and the parts of the split.
+
+namespace {
+
+std::string frames_chart(const TargetReport& report) {
+  const auto& frames = report.data.frames_per_exam;
+  if (std::ranges::adjacent_find(frames, std::not_equal_to{}) == frames.end()) return {};
+  return html::histogram("Exams by number of frames", "frames", "exams",
+                         {frames.begin(), frames.end()});
+}
+
+html::Body data_section(const TargetReport& report) {
+  const DataOverview& data = report.data;
+  KeyValues pairs = {{"target", report.target},
+                     {"task", report.task + (report.per_frame ? ", per frame" : "")},
+                     {"exams", concat(data.exams)},
+                     {"patients", concat(data.patients)},
+                     {"without a label or a readable frame", concat(data.unlabeled)}};
+  if (!data.frames_per_exam.empty()) {
+    std::vector<std::size_t> sorted = data.frames_per_exam;
+    std::ranges::sort(sorted);
+    pairs.emplace_back("frames per exam", concat(sorted.front(), " to ", sorted.back(), ", median ",
+                                                 sorted[sorted.size() / 2]));
+  }
+  if (report.per_frame) pairs.emplace_back("frames without a label", concat(data.masked_frames));
+  const bool times = report.scale == Scale::kTime;
+  if (times) pairs.emplace_back(concat("with '", report.event, "'"), concat(data.events));
+  if (times || report.scale == Scale::kNumber) {
+    return html::key_values(pairs) +
+           html::histogram(times ? "Times of events and of censoring" : "Labels", report.target,
+                           labels_name(report), data.numbers) +
+           frames_chart(report);
+  }
+  html::Rows rows;
+  std::vector<html::Bar> bars;
+  for (std::size_t c = 0; c < data.exams_per_class.size(); ++c) {
+    const auto& [name, exams] = data.exams_per_class[c];
+    const bool positive = report.classes.size() == 2 && name == report.classes[1];
+    rows.push_back({name + (positive ? " (positive)" : ""), concat(exams),
+                    c < data.patients_per_class.size() ? concat(data.patients_per_class[c]) : "–"});
+    bars.push_back({name, static_cast<double>(exams)});
+  }
+  return html::key_values(pairs) + html::table({"class", labels_name(report), "patients"}, rows) +
+         html::bar_chart(report.per_frame ? "Frames by class" : "Exams by class", bars, "") +
+         frames_chart(report);
+}
+
+html::Body split_section(const TargetReport& report) {
+  const Metric metric = main_metric(report.scale);
+  const bool nominal = report.scale == Scale::kNominal;
+  html::Rows rows;
+  for (std::size_t f = 0; f < report.choices.size(); ++f) {
+    const FoldChoice& choice = report.choices[f];
+    const auto part = [](const FoldChoice::Part& one) {
+      return concat(one.exams, " / ", one.patients);
+    };
+    rows.push_back({concat(choice.repeat), concat(choice.fold), part(choice.train),
+                    part(choice.validation), part(choice.test),
+                    nominal ? fixed(choice.temperature, 2) : "–",
+                    nominal && report.classes.size() == 2 ? fixed(choice.threshold, 3) : "–"});
+    const MetricSummary* figure = find_metric(report.models.front().summary, metric);
+    const bool known = figure != nullptr && f < figure->per_fold.size();
+    rows.back().push_back(known ? figure_text(figure->per_fold[f]) : "–");
+  }
+  return html::paragraph(concat(
+             "Parts are disjoint by patient (", report.split, "). ", words_of(report.scale).choices,
+             " the validation part only; the held-out part is used once, for the figures above.")) +
+         html::table({"repeat", "fold", "training: exams / patients", "validation", "held out",
+                      "temperature", "threshold", std::string(metric->title)},
+                     rows);
+}
+
+}  // namespace
+
+std::span<const Section> data_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Data", .body = data_section},
+      {.heading = "Splits",
+       .applies = [](const TargetReport& report) { return !report.choices.empty(); },
+       .body = split_section}};
+  return kSections;
+}
+
+// The section on covariates: columns, how they are taken, and how many exams lack them.
+
+std::string covariate_names(const TargetReport& report) {
+  std::string names;
+  for (std::size_t i = 0; i < report.covariates.size(); ++i) {
+    const bool last = i + 1 == report.covariates.size();
+    names += concat(i == 0 ? "" : last ? " and " : ", ", report.covariates[i].name);
+  }
+  return names;
+}
+
+namespace {
+
+html::Body covariates_section(const TargetReport& report) {
+  html::Rows rows;
+  for (const CovariateFacts& one : report.covariates)
+    rows.push_back({one.name, one.kind, concat(one.missing)});
+  return html::table({"column", "taken as", "exams without a value"}, rows) +
+         html::paragraph(
+             concat(report.frame_covariates ? "They are behind the features of every frame. "
+                                            : "They are a linear term beside the head: what "
+                                              "they add does not depend on the images. ",
+                    "Numbers are standardised by the training part of each fold, categories "
+                    "are its own; a value that is missing is the mean, and known to be "
+                    "missing where the training part lacks some, too."));
+}
+
+void add_covariates(Json& summary, const TargetReport& report) {
+  Json& json = summary["covariates"] = {{"at", report.frame_covariates ? "frames" : "head"},
+                                        {"columns", Json::array()}};
+  for (const CovariateFacts& one : report.covariates)
+    json["columns"].push_back(
+        {{"name", one.name}, {"kind", one.kind}, {"exams_without_value", one.missing}});
+}
+
+}  // namespace
+
+std::span<const Section> covariate_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Covariates",
+       .applies = [](const TargetReport& report) { return !report.covariates.empty(); },
+       .body = covariates_section,
+       .json = add_covariates}};
+  return kSections;
+}
+
+// All held-out exams, the worst first, with their frames where the cache has thumbnails.
+
+namespace {
+
+html::Body gallery(const TargetReport& report) {
+  const HeldOutExams& held_out = report.held_out;
+  std::vector<std::string> ids, truths, decisions, results;
+  std::vector<double> outputs, errors, folds;
+  const bool classes = !report.classes.empty();
+  for (const HeldOutExams::Exam& exam : held_out.exams) {
+    ids.push_back(exam.id);
+    truths.push_back(exam.truth);
+    decisions.push_back(exam.decision);
+    results.emplace_back(exam.truth == exam.decision ? "right" : "wrong");
+    outputs.push_back(exam.output);
+    errors.push_back(exam.error);
+    folds.push_back(static_cast<double>(exam.fold));
+  }
+  html::DataTable table("heldout", "exam", std::move(ids));
+  table.add_numbers(held_out.error_name, std::move(errors), 3);
+  table.add_text("truth", std::move(truths));
+  if (classes) {
+    table.add_text("decision", std::move(decisions));
+    table.add_text("result", std::move(results));
+  }
+  table.add_numbers(held_out.output_name, std::move(outputs), 3);
+  table.add_numbers("fold", std::move(folds), 0);
+  for (std::size_t i = 0; i < held_out.exams.size(); ++i)
+    if (!held_out.exams[i].pictures.empty()) table.pictures[i] = held_out.exams[i].pictures;
+  if (!report.picture_note.empty())
+    table.without_pictures = "This page has no pictures of this exam.";
+  return html::paragraph(
+             "Exams of all folds, each with the prediction of the models that did not see it, the "
+             "largest errors first. A click on a name shows the exam.") +
+         report.picture_note + table.html(held_out.error_name);
+}
+
+}  // namespace
+
+std::span<const Section> gallery_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Held-out exams",
+       .applies = [](const TargetReport& report) { return !report.held_out.exams.empty(); },
+       .body = gallery}};
+  return kSections;
+}
+
+// The section on what each frame of a few held-out exams added to the model's decision.
+
+namespace {
+
+std::string one_exam(const FrameContributions& exam) {
+  html::Chart chart{exam.title, exam.timed ? "seconds since the first frame" : "frame",
+                    "added to " + exam.output_name};
+  chart.series = {{concat(exam.output_name, " = ", fixed(exam.output, 2), ", of mean images ",
+                          fixed(exam.baseline, 2)),
+                   exam.at, exam.contribution},
+                  {.name = "frames", .x = exam.at, .y = exam.contribution, .points = true}};
+  chart.whole_x = !exam.timed;
+  if (exam.at.size() > 1)
+    chart.series.push_back(
+        {.name = "no effect", .x = {exam.at.front(), exam.at.back()}, .y = {0, 0}, .dashed = true});
+  chart.above = {exam.pictures, exam.maps};
+  return html::line_chart(chart);
+}
+
+html::Body contributions_charts(const TargetReport& report) {
+  html::Body body = html::paragraph(concat(
+      report.examples.choice,
+      ", by the models that did not see the exam. A frame above 0 raises the output, one below "
+      "lowers it: integrated gradients from an exam whose frames are all the training part's "
+      "mean; ",
+      report.examples.note, "."));
+  if (!report.examples.maps.empty()) body += html::paragraph(report.examples.maps);
+  if (report.held_out.exams.empty()) body += report.picture_note;
+  for (const FrameContributions& exam : report.examples.exams) body += one_exam(exam);
+  return body;
+}
+
+}  // namespace
+
+std::span<const Section> contribution_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Contributions over time of example exams",
+       .applies = [](const TargetReport& report) { return !report.examples.exams.empty(); },
+       .body = contributions_charts}};
+  return kSections;
+}
+
+// The run as a whole: its options, time and memory.
+
+std::span<const Section> run_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Configuration",
+       .applies = [](const TargetReport& report) { return !report.configuration.empty(); },
+       .body = [](const TargetReport& report) -> html::Body {
+         return html::key_values(report.configuration);
+       }},
+      {.heading = "Features",
+       .applies = [](const TargetReport& report) { return !report.recipe.empty(); },
+       .body = [](const TargetReport& report) -> html::Body {
+         return html::key_values(report.recipe);
+       }},
+      {.heading = "Time and memory",
+       .applies = [](const TargetReport& report) { return !report.resources.empty(); },
+       .body = [](const TargetReport& report) -> html::Body {
+         return html::key_values(report.resources);
+       }}};
   return kSections;
 }
 

@@ -1,13 +1,23 @@
 // The verdict with the main model's figures, what to be wary of, and the models beside each other.
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <utility>
 
 #include "common/charts/html.h"
+#include "common/text/printable.h"
+#include "common/text/table.h"
 #include "common/text/text.h"
+#include "train_temporal/metrics/subgroups.h"
 #include "train_temporal/report/report_text.h"
-#include "train_temporal/report/scale_words.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
+
+// The verdict with the main model's figures, what to be wary of, and the models beside each other.
+
 namespace {
 
 html::Body result_section(const TargetReport& report) {
@@ -95,6 +105,361 @@ std::span<const Section> result_sections() {
        .body = models_section,
        .drawings = {{{"roc_of_models", model_roc_chart}}}}};
   return kSections;
+}
+
+// Predicted numbers.
+
+namespace {
+
+std::string scatter_chart(const TargetReport& report) {
+  const ScoredExams all = pooled_exams(report.models.front());
+  if (all.size() == 0) return {};
+  html::Chart chart{concat("Held-out ", rows_name(report), ": predicted '", report.target,
+                           "' against the true one"),
+                    "true", "predicted"};
+  const auto [least, most] = std::ranges::minmax(all.number);
+  chart.series = {
+      {.name = "predicted = true", .x = {least, most}, .y = {least, most}, .dashed = true},
+      {.name = "predictions", .x = all.number, .y = all.predicted, .points = true}};
+  chart.large = true;
+  return html::line_chart(chart);
+}
+
+// Bland and Altman 1986 draw over the mean of both. Over the true number alone, errors seem to
+// depend on it where they do not.
+std::string agreement_chart(const TargetReport& report) {
+  const ScoredExams all = pooled_exams(report.models.front());
+  html::Series points{.name = "predictions", .points = true};
+  double sum = 0, squares = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const double difference = all.predicted[i] - all.number[i];
+    if (!std::isfinite(difference)) continue;
+    points.x.push_back((all.predicted[i] + all.number[i]) / 2);
+    points.y.push_back(difference);
+    sum += difference;
+  }
+  const auto n = static_cast<double>(points.y.size());
+  if (n < 2) return {};
+  for (const double one : points.y) squares += (one - sum / n) * (one - sum / n);
+  const double reach = 1.96 * std::sqrt(squares / (n - 1));
+  html::Chart chart{concat("Held-out ", rows_name(report), ": agreement of predicted and true '",
+                           report.target, "'"),
+                    "mean of both", "predicted − true"};
+  chart.series = {points};
+  const auto [least, most] = std::ranges::minmax(points.x);
+  for (const auto& [name, y] : {std::pair("mean difference ", sum / n),
+                                {"limit of agreement ", sum / n - reach},
+                                {"limit of agreement ", sum / n + reach}})
+    chart.series.push_back(
+        {.name = name + fixed(y, 3), .x = {least, most}, .y = {y, y}, .dashed = true});
+  chart.large = true;
+  return html::line_chart(chart);
+}
+
+html::Body agreement(const TargetReport& report) {
+  const std::string chart = agreement_chart(report);
+  if (chart.empty()) return {};
+  return chart + html::paragraph(concat(
+                     "The outer lines are the mean difference ± 1.96 standard deviations: if "
+                     "differences are normal, about 95 of 100 lie between them. All ",
+                     rows_name(report), " count alike, also several of one patient."));
+}
+
+bool is_of_numbers(const TargetReport& report) {
+  return report.scale == Scale::kNumber;
+}
+
+}  // namespace
+
+std::span<const Section> number_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "Predictions",
+       .applies = is_of_numbers,
+       .body = [](const TargetReport& report) -> html::Body { return scatter_chart(report); },
+       .drawings = {{{"predictions", scatter_chart}}}},
+      {.heading = "Agreement",
+       .applies = is_of_numbers,
+       .body = agreement,
+       .drawings = {{{"agreement", agreement_chart}}}}};
+  return kSections;
+}
+
+// Groups that are held out one at a time, such as sites.
+
+namespace {
+
+// Of the groups in which both are defined.
+std::vector<MetricValue> differences(const std::vector<MetricValue>& a,
+                                     const std::vector<MetricValue>& b) {
+  std::vector<MetricValue> values;
+  for (std::size_t g = 0; g < std::min(a.size(), b.size()); ++g)
+    if (a[g].defined() && b[g].defined())
+      values.push_back(MetricValue::of(a[g].value - b[g].value));
+  return values;
+}
+
+}  // namespace
+
+void know_that_groups_differ(TargetReport& report) {
+  if (report.held_out_by.empty()) return;
+  const double level = report.bootstrap.level;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const std::vector<MetricSummary> main = report.models.front().summary;
+  for (ModelResult& model : report.models) {
+    for (std::size_t m = 0; m < model.summary.size(); ++m) {
+      MetricSummary& figure = model.summary[m];
+      for (Estimate* one : {&figure.mean_over_folds, &figure.pooled})
+        widen_by_groups(*one, figure.per_fold, level, range_of(figure.metric));
+      if (m >= model.difference.size()) continue;
+      const auto ahead = differences(main[m].per_fold, figure.per_fold);
+      for (Estimate* one : {&model.difference[m].mean_over_folds, &model.difference[m].pooled})
+        widen_by_groups(*one, ahead, level, {-kInfinity, kInfinity});
+    }
+  }
+}
+
+std::string groups_text(const TargetReport& report) {
+  return concat(plural(report.models.front().folds.size(), "group"), " of '", report.held_out_by,
+                "'");
+}
+
+void warn_of_groups(const TargetReport& report, std::vector<std::string>& warnings) {
+  const Metric metric = main_metric(report.scale);
+  for (const SubgroupColumn& column : report.subgroups) {
+    if (column.column != report.held_out_by) continue;
+    for (const Subgroup& group : column.groups) {
+      const MetricSummary* figure = find_metric(group.summary, metric);
+      if (figure == nullptr) continue;
+      const Estimate& estimate = figure->primary();
+      if (!(estimate.claim_high < metric->chance)) continue;
+      warnings.push_back(concat("'", group.value, "' of '", column.column,
+                                "' lies below chance: ", report.models.front().name, " reaches ",
+                                metric->title, " ", interval_text(estimate),
+                                " there, so that it is wrong to use it in a group like that; ",
+                                "look at how its labels and images were made"));
+    }
+  }
+}
+
+// The main model's figures on the exams of each value of a column.
+
+namespace {
+
+const MetricSummary* main_figure(const TargetReport& report, const Subgroup& group) {
+  return find_metric(group.summary, main_metric(report.scale));
+}
+
+std::string ahead_text(const TargetReport& report, const Subgroup& group) {
+  const MetricSummary* main = main_figure(report, group);
+  if (main == nullptr || group.minus_others.empty()) return "–";
+  return difference_text(group.minus_others[static_cast<std::size_t>(main - group.summary.data())]);
+}
+
+html::Body counts_table(const TargetReport& report, const SubgroupColumn& column) {
+  std::vector<std::string> header = {column.column, rows_name(report), "patients"};
+  header.insert(header.end(), report.classes.begin(), report.classes.end());
+  header.push_back(concat(main_metric(report.scale)->title, " − that of the others"));
+  html::Rows rows;
+  for (const Subgroup& group : column.groups) {
+    rows.push_back({group.value, concat(group.exams), concat(group.patients)});
+    for (std::size_t of_class : group.exams_per_class) rows.back().push_back(concat(of_class));
+    rows.back().resize(header.size() - 1, "–");
+    rows.back().push_back(ahead_text(report, group));
+  }
+  return figures_table(header, rows);
+}
+
+html::Body figures_by_value(const TargetReport& report, const SubgroupColumn& column) {
+  std::vector<std::string> header = {""};
+  for (const Subgroup& group : column.groups) header.push_back(group.value);
+  html::Rows rows;
+  const std::vector<MetricSummary>& all = report.models.front().summary;
+  for (std::size_t m = 0; m < all.size(); ++m) {
+    rows.push_back({std::string(all[m].metric->title)});
+    for (const Subgroup& group : column.groups)
+      rows.back().push_back(group.summary.empty() ? "–"
+                                                  : interval_text(group.summary[m].primary()));
+  }
+  return figures_table(header, rows);
+}
+
+// Names what is too small for any interval of the main figure.
+std::string small_groups(const TargetReport& report, const SubgroupColumn& column) {
+  std::vector<std::string> small;
+  for (const Subgroup& group : column.groups) {
+    const MetricSummary* main = main_figure(report, group);
+    if (main == nullptr || !main->primary().low.defined())
+      small.push_back(concat("'", group.value, "' (", group.exams, " ", rows_name(report), " of ",
+                             plural(group.patients, "patient"), ")"));
+  }
+  if (small.empty()) return {};
+  return concat("Too few to say anything of the ", main_metric(report.scale)->title, ": ",
+                join(small, ", "), ".");
+}
+
+html::Body subgroup_section(const TargetReport& report, const SubgroupColumn& column) {
+  html::Body body = counts_table(report, column) + figures_by_value(report, column);
+  if (const std::string small = small_groups(report, column); !small.empty())
+    body += html::paragraph(small);
+  if (column.without_value > 0)
+    body += html::paragraph(concat(column.without_value, " ", rows_name(report),
+                                   " without a value of '", column.column, "' are in no group."));
+  return body + html::paragraph(concat(
+                    "Figures of ", report.models.front().name,
+                    ", with intervals by patient. Differences are between patients, not paired: "
+                    "where nothing differs, ",
+                    fixed(100 * (1 - report.bootstrap.level), 0),
+                    " in 100 of their intervals exclude 0 all the same. "
+                    "Groups that share patients have no interval of their difference."));
+}
+
+void evaluate_subgroups(TargetReport& report) {
+  for (SubgroupColumn& column : report.subgroups)
+    evaluate_groups(column, report.models.front().folds, report.classes.size(),
+                    report.bootstrap.level);
+}
+
+void add_subgroups(html::Page& page, const TargetReport& report, const std::string& of) {
+  for (const SubgroupColumn& column : report.subgroups)
+    page.section(concat("By ", column.column, of), subgroup_section(report, column));
+}
+
+void add_subgroups(Json& summary, const TargetReport& report) {
+  Json& json = summary["subgroups"];
+  for (const SubgroupColumn& column : report.subgroups) {
+    Json& of_column =
+        json[column.column] = {{"without_value", column.without_value}, {"groups", Json::array()}};
+    for (const Subgroup& group : column.groups) {
+      Json entry = {{"value", group.value},       {"exams", group.exams},
+                    {"patients", group.patients}, {"exams_per_class", group.exams_per_class},
+                    {"metrics", Json::object()},  {"minus_others", Json::object()}};
+      for (std::size_t m = 0; m < group.summary.size(); ++m) {
+        const std::string key(group.summary[m].metric->key);
+        entry["metrics"][key] = to_json(group.summary[m]);
+        if (m < group.minus_others.size())
+          entry["minus_others"][key] = to_json(group.minus_others[m]);
+      }
+      of_column["groups"].push_back(std::move(entry));
+    }
+  }
+}
+
+std::string subgroups_text(const TargetReport& report) {
+  std::string text;
+  for (const SubgroupColumn& column : report.subgroups) {
+    text += concat(main_metric(report.scale)->title, " by ", column.column,
+                   ", and ahead of the others by\n");
+    std::size_t width = 8;
+    for (const Subgroup& group : column.groups)
+      width = std::max(width, letters(printable(group.value)));
+    for (const Subgroup& group : column.groups) {
+      const MetricSummary* main = main_figure(report, group);
+      const std::string figure = main ? interval_text(main->primary()) : "held out nowhere";
+      text += concat("  ", padded(printable(group.value), width + 2), padded(figure, 24), " ",
+                     ahead_text(report, group), "   ", group.exams, " ", rows_name(report), " of ",
+                     plural(group.patients, "patient"), "\n");
+    }
+  }
+  return text;
+}
+
+void add_subgroup_figures(FigureTable& table, const TargetReport& report) {
+  const std::string& main = report.models.front().name;
+  for (const SubgroupColumn& column : report.subgroups) {
+    for (const Subgroup& group : column.groups) {
+      table.add({main, column.column, group.value, "figure"}, group.summary);
+      for (std::size_t m = 0; m < group.minus_others.size(); ++m)
+        table.add({main, column.column, group.value, "minus the others"},
+                  std::string(group.summary[m].metric->key), group.minus_others[m]);
+    }
+  }
+}
+
+}  // namespace
+
+std::span<const Section> subgroup_sections() {
+  static constexpr Section kSections[] = {
+      {.heading = "By",
+       .applies = [](const TargetReport& report) { return !report.subgroups.empty(); },
+       .page = add_subgroups,
+       .evaluate = evaluate_subgroups,
+       .json = add_subgroups,
+       .text = subgroups_text,
+       .figures = add_subgroup_figures}};
+  return kSections;
+}
+
+// What fits took of the frames: the summaries over time that `summary` chose, and what `auto` did.
+
+namespace {
+
+// The families of fits that are summaries: "slope in 4 of 5 fits, mean in 1".
+std::string families_text(const ModelResult& model) {
+  std::map<std::string, std::size_t> count;
+  std::size_t all = 0;
+  for (const auto& fold : model.families)
+    for (const std::string& family : fold)
+      if (family != kNoFamily) ++count[family], ++all;
+  if (count.size() == 1)
+    return concat(count.begin()->first, " in ", all == 1 ? "its" : "each", " fit");
+  std::vector<std::pair<std::size_t, std::string>> ranked;
+  for (const auto& [family, fits] : count) ranked.emplace_back(fits, family);
+  std::ranges::sort(ranked, std::greater{});
+  std::vector<std::string> parts;
+  for (const auto& [fits, family] : ranked)
+    parts.push_back(
+        concat(family, " in ", fits, parts.empty() ? concat(" of ", plural(all, "fit")) : ""));
+  return join(parts, ", ");
+}
+
+}  // namespace
+
+Taken taken_by(const ModelResult& model) {
+  Taken taken;
+  if (model.sequence_model.empty()) return taken;
+  for (const auto& fold : model.families)
+    for (const std::string& family : fold) ++taken.all, taken.summaries += family != kNoFamily;
+  return taken;
+}
+
+std::string found_text(const ModelResult& model) {
+  if (model.families.empty()) return "";
+  if (model.sequence_model.empty()) return concat("; it took ", families_text(model));
+  const auto [all, summaries] = taken_by(model);
+  return concat("; it took a summary in ", summaries, " of ", plural(all, "fit"));
+}
+
+std::string taken_text(const ModelResult& model) {
+  const auto [all, summaries] = taken_by(model);
+  if (all == 0) return "";
+  std::vector<std::string> parts;
+  const auto add = [&](const std::string& what, std::size_t fits) {
+    if (fits > 0) parts.push_back(concat(what, " in ", fits, " of ", plural(all, "fit")));
+  };
+  add(model.sequence_model, all - summaries);
+  add("a summary of the frames", summaries);
+  const std::string of = summaries > 0 ? concat(" (", families_text(model), ")") : "";
+  return concat(model.name, " took ", join(parts, " and "), of,
+                ". A fit takes a summary that found something, unless ", model.sequence_model,
+                " is clearly better on the validation part.");
+}
+
+html::Body families_table(const ModelResult& model) {
+  html::Body body;
+  if (const std::string taken = taken_text(model); !taken.empty()) body += html::paragraph(taken);
+  if (model.families.empty() || model.folds.size() < 2) return body;
+  html::Rows rows;
+  for (std::size_t f = 0; f < model.families.size(); ++f) {
+    std::vector<std::string> fits = model.families[f];
+    std::ranges::replace(fits, std::string(kNoFamily), model.sequence_model);
+    rows.push_back({concat(model.folds[f].repeat), concat(model.folds[f].fold), join(fits, ", ")});
+  }
+  const std::string& other = model.sequence_model;
+  return body +
+         html::paragraph(concat("What each fold took of every feature over the frames, for ",
+                                model_label(model),
+                                other.empty() ? ":" : concat(", or ", other, ":"))) +
+         html::table({"repeat", "fold", "taken"}, rows);
 }
 
 }  // namespace coldframe::temporal

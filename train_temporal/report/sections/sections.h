@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "common/charts/html.h"
-#include "train_temporal/report/figure_table.h"
 #include "train_temporal/report/report.h"
+#include "train_temporal/report/report_files.h"
 
 namespace coldframe::temporal {
 
