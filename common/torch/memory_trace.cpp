@@ -1,6 +1,7 @@
 #include "common/torch/memory_trace.h"
 
 #include <c10/core/Allocator.h>
+#include <torch/cuda.h>
 
 #include <algorithm>
 #include <mutex>
@@ -59,6 +60,20 @@ std::int64_t MemoryTrace::peak() const {
 
 std::vector<std::int64_t> MemoryTrace::rises() const {
   return account_->rises();
+}
+
+DeviceTimer::DeviceTimer(const torch::Device& device) : device_(device) {
+  wait();
+  start_ = std::chrono::steady_clock::now();
+}
+
+double DeviceTimer::seconds() const {
+  wait();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+void DeviceTimer::wait() const {
+  if (device_.is_cuda()) torch::cuda::synchronize(device_.index());
 }
 
 }  // namespace coldframe

@@ -1,8 +1,10 @@
-// What tensors take while something runs, allocation by allocation, on whichever device computes.
+// What something takes that runs on a device: bytes of tensors, allocation by allocation, and
+// seconds.
 #pragma once
 
 #include <c10/util/ThreadLocalDebugInfo.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -28,6 +30,19 @@ class MemoryTrace {
   class Account;
   std::shared_ptr<Account> account_;
   c10::DebugInfoGuard follows_;
+};
+
+// Seconds since its construction. A GPU computes asynchronously: both ends wait for it.
+class DeviceTimer {
+ public:
+  explicit DeviceTimer(const torch::Device& device);
+  double seconds() const;
+
+ private:
+  void wait() const;
+
+  torch::Device device_;
+  std::chrono::steady_clock::time_point start_;
 };
 
 }  // namespace coldframe

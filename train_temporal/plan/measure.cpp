@@ -1,8 +1,6 @@
 #include "train_temporal/plan/measure.h"
 
-#include <torch/cuda.h>
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <iterator>
 #include <utility>
@@ -10,6 +8,7 @@
 #include "common/numbers/quantile.h"
 #include "common/text/text.h"
 #include "common/torch/device_memory.h"
+#include "common/torch/memory_trace.h"
 #include "extract/vit/weights.h"
 #include "train_temporal/tune/chain.h"
 #include "train_temporal/tune/chunk_run.h"
@@ -44,26 +43,19 @@ Json recipe_of(const ChainShape& shape) {
 class Meter {
  public:
   explicit Meter(const torch::Device& device)
-      : device_(device), before_(live_device_memory(device)) {
-    reset_device_memory_peak(device);
-    wait();
-    start_ = std::chrono::steady_clock::now();
-  }
+      : device_(device), before_(start_counting(device)), timer_(device) {}
   std::uint64_t peak() const { return peak_device_memory(device_) - before_; }
-  double seconds() const {
-    wait();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
+  double seconds() const { return timer_.seconds(); }
 
  private:
-  // A GPU computes behind the processor.
-  void wait() const {
-    if (device_.is_cuda()) torch::cuda::synchronize(device_.index());
+  static std::uint64_t start_counting(const torch::Device& device) {
+    reset_device_memory_peak(device);
+    return live_device_memory(device);
   }
 
   torch::Device device_;
   std::uint64_t before_;
-  std::chrono::steady_clock::time_point start_;
+  DeviceTimer timer_;
 };
 
 }  // namespace

@@ -2,10 +2,8 @@
 
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/cuda.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -147,27 +145,6 @@ class StandInWeights : public vit::WeightSource {
   std::map<std::string, torch::Tensor> tensors_;
 };
 
-class Timer {
- public:
-  explicit Timer(const torch::Device& device) : device_(device) {
-    wait();
-    start_ = std::chrono::steady_clock::now();
-  }
-  double seconds() const {
-    wait();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  // A GPU computes behind the processor.
-  void wait() const {
-    if (device_.is_cuda()) torch::cuda::synchronize(device_.index());
-  }
-
-  torch::Device device_;
-  std::chrono::steady_clock::time_point start_;
-};
-
 class StepMeter {
  public:
   StepMeter(const ChainShape& shape, const torch::Device& device)
@@ -228,7 +205,7 @@ class StepMeter {
 
   Values forward(std::size_t step, const Values& input, Sample& found) const {
     const torch::NoGradGuard no_grad;
-    const Timer timer(device_);
+    const DeviceTimer timer(device_);
     const MemoryTrace trace(device_, MemoryTrace::Rises::kKept);
     Values output = chain_.forward(step, input, pass_of(input));
     found.seconds = timer.seconds();
@@ -252,7 +229,7 @@ class StepMeter {
     wanted.insert(wanted.end(), trained.begin(), trained.end());
     Values output;
     {
-      const Timer timer(device_);
+      const DeviceTimer timer(device_);
       const MemoryTrace trace(device_, MemoryTrace::Rises::kKept);
       output = chain_.forward(step, input, pass_of(input), keep);
       found.seconds = std::min(found.seconds, timer.seconds());
@@ -266,7 +243,7 @@ class StepMeter {
     }
     Values sums;
     for (const torch::Tensor& parameter : trained) sums.push_back(torch::zeros_like(parameter));
-    const Timer timer(device_);
+    const DeviceTimer timer(device_);
     const MemoryTrace trace(device_, MemoryTrace::Rises::kKept);
     const Values own = torch::autograd::grad(outputs, wanted, gradients, /*retain_graph=*/false,
                                              /*create_graph=*/false, /*allow_unused=*/true);
