@@ -1,6 +1,6 @@
-// Elementary functions on GCC's vector types. Included by each kernels_*.cpp between its #pragma
-// GCC target and the pragma's end, in an unnamed namespace, so that every instruction set has its
-// own copy: no #pragma once, no includes.
+// Elementary functions on GCC's vector types. Included by kernels.cpp between the #pragma
+// GCC target of an instruction set and the pragma's end, in a namespace of that set's, so that
+// each has its own copy: no #pragma once, no includes.
 
 using Float __attribute__((vector_size(kVectorBytes), aligned(4), may_alias)) = float;
 using Int __attribute__((vector_size(kVectorBytes), aligned(4), may_alias)) = std::int32_t;
