@@ -18,7 +18,7 @@ struct Key {
   const char* name;
 };
 constexpr Key kTemporal{&FrameFacts::temporal_position, "temporal position"};
-constexpr Key kTime{&FrameFacts::time, "acquisition time"};
+constexpr Key kTime{&FrameFacts::time, kAcquisitionTime};
 constexpr Key kTrigger{&FrameFacts::trigger, "trigger time"};
 constexpr Key kMade{&FrameFacts::made, "content time"};
 constexpr Key kPosition{&FrameFacts::position, "place"};
@@ -113,9 +113,13 @@ std::vector<double> moments_by(Facts facts, const std::vector<std::size_t>& orde
   return rise ? seconds : std::vector<double>();
 }
 
+const char* name_of(const Key& key, const char* clock) {
+  return key == kTime ? clock : key.name;
+}
+
 // Those that come first between two neighbours, in words.
 std::string decisive(Facts facts, const std::vector<std::size_t>& order,
-                     const std::vector<Key>& keys) {
+                     const std::vector<Key>& keys, const char* clock) {
   std::vector<bool> decides(keys.size());
   for (std::size_t i = 1; i < order.size(); ++i) {
     const auto differs = [&](const Key& key) {
@@ -126,28 +130,28 @@ std::string decisive(Facts facts, const std::vector<std::size_t>& order,
   }
   std::vector<std::string> names;
   for (std::size_t i = 0; i < keys.size(); ++i)
-    if (decides[i]) names.emplace_back(keys[i].name);
+    if (decides[i]) names.emplace_back(name_of(keys[i], clock));
   return join(names, ", then ");
 }
 
-void set_times(Facts facts, const Key& primary, FrameOrder& result) {
+void set_times(Facts facts, const Key& primary, const char* clock, FrameOrder& result) {
   std::vector<double> seconds;
   if (primary == kTemporal) {
-    for (const Key& clock : {kTime, kTrigger}) {
-      if (seconds.empty()) seconds = moments_by(facts, result.order, clock);
-      if (!seconds.empty() && result.basis.times.empty()) result.basis.times = clock.name;
+    for (const Key& key : {kTime, kTrigger}) {
+      if (seconds.empty()) seconds = moments_by(facts, result.order, key);
+      if (!seconds.empty() && result.basis.times.empty()) result.basis.times = name_of(key, clock);
     }
     if (seconds.empty()) return;
   } else {
     for (const std::size_t frame : result.order) seconds.push_back(facts[frame].*primary.value);
-    result.basis.times = primary.name;
+    result.basis.times = name_of(primary, clock);
   }
   for (std::size_t i = 0; i < seconds.size(); ++i) result.seconds[i] = seconds[i] - seconds.front();
 }
 
 }  // namespace
 
-FrameOrder order_frames(Facts facts, bool one_stack) {
+FrameOrder order_frames(Facts facts, bool one_stack, const char* clock) {
   const Key* const primary = choose(facts, Judge(facts, one_stack));
   std::vector<Key> keys;
   if (primary != nullptr) keys.push_back(*primary);
@@ -162,10 +166,10 @@ FrameOrder order_frames(Facts facts, bool one_stack) {
         return facts[a].*key.value < facts[b].*key.value;
     return false;
   });
-  result.basis.order = decisive(facts, result.order, keys);
+  result.basis.order = decisive(facts, result.order, keys, clock);
   result.basis.unusual = primary != nullptr && (*primary == kTemporal || *primary == kTrigger);
   result.seconds.assign(facts.size(), kNotStated);
-  if (primary != nullptr) set_times(facts, *primary, result);
+  if (primary != nullptr) set_times(facts, *primary, clock, result);
   return result;
 }
 

@@ -39,6 +39,7 @@ inline OrderBasis by_names() {
   return {.order = "file names", .names_alone = true};
 }
 
+inline constexpr const char* kAcquisitionTime = "acquisition time";
 inline constexpr const char* kOrderColumn = "frame_order";
 inline constexpr const char* kFileOrder =
     "the file";  // OrderBasis::order of frames as they are stored
@@ -57,7 +58,8 @@ struct FrameOrder {
 // 4. acquisition or trigger times, or where all are at one place times of content, that tell some
 //    apart; and acquisition times that tell places apart.
 // `one_stack` is false where positions are of several stacks: they break ties alone.
-// Facts that tell nothing keep their order.
-FrameOrder order_frames(std::span<const FrameFacts> facts, bool one_stack = true);
+// `clock` is what people call FrameFacts::time. Facts that tell nothing keep their order.
+FrameOrder order_frames(std::span<const FrameFacts> facts, bool one_stack = true,
+                        const char* clock = kAcquisitionTime);
 
 }  // namespace coldframe::frames

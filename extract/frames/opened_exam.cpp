@@ -179,7 +179,7 @@ OrderBasis OpenedExam::basis() const {
   if (!known || slots_.size() < 2) basis.times.clear();
   basis.names_alone = basis.names_alone && !known;
   if (known && slots_.size() > 1 && basis.times.empty())
-    basis.times = header_times_ ? "acquisition time" : "the input";
+    basis.times = header_times_ ? kAcquisitionTime : "the input";
   return basis;
 }
 

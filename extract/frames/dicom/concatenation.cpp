@@ -36,7 +36,7 @@ void sort_parts(std::vector<ExamItem>& items, std::vector<Part>& parts) {
 // By what functional groups state of all frames; false where they tell nothing.
 bool order_by_facts(std::vector<ExamItem>& items, const std::vector<Part>& parts,
                     OrderBasis& basis) {
-  std::vector<FrameFacts> facts;
+  std::vector<GroupFacts> facts;
   std::vector<std::pair<std::size_t, std::int64_t>> frames;  // part, place there
   for (std::size_t part = 0; part < parts.size(); ++part) {
     if (parts[part].facts.empty()) return false;
@@ -45,7 +45,7 @@ bool order_by_facts(std::vector<ExamItem>& items, const std::vector<Part>& parts
       facts.push_back(parts[part].facts[static_cast<std::size_t>(frame)]);
     }
   }
-  FrameOrder order = order_frames(facts);
+  FrameOrder order = order_groups(facts);
   if (order.basis.order.empty()) return false;
   std::vector<ExamItem> sorted;
   for (std::size_t i = 0; i < order.order.size(); ++i) {
@@ -103,7 +103,7 @@ std::optional<Part> read_part(const DataSet& data) {
     part.offset = count_of(root, DCM_ConcatenationFrameOffsetNumber);
   part.frames = held_frames(data);
   part.steps = cine_steps(root, part.frames);
-  const std::vector<FrameFacts> facts = group_facts(data, part.frames);
+  const std::vector<GroupFacts> facts = group_facts(data, part.frames);
   if (part.steps.empty() && !facts.empty())
     for (const std::int64_t stored : frame_times(data, part.frames).stored)
       part.facts.push_back(facts[static_cast<std::size_t>(stored)]);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "extract/frames/dicom/data_set.h"
+#include "extract/frames/dicom/times.h"
 #include "extract/frames/frame_order.h"
 #include "extract/frames/input/exam_list.h"
 
@@ -18,7 +19,7 @@ struct Part {
   std::int64_t number = 0, of = 0;     // in the concatenation, from 1; 0: not stated
   std::optional<std::int64_t> offset;  // frames before it in the whole
   std::vector<double> steps;           // as cine_steps()
-  std::vector<FrameFacts> facts;       // of its frames, in the order in which its reader has them
+  std::vector<GroupFacts> facts;       // of its frames, in the order in which its reader has them
   std::int64_t frames = 1;
 };
 

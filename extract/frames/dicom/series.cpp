@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <span>
 
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
@@ -30,12 +31,13 @@ double slice_position(DcmItem& root) {
 void read_group_keys(const DataSet& data, SeriesKeys& keys) {
   keys.temporal_position = number_of(data.root(), DCM_TemporalPositionIdentifier, kUnknown);
   keys.trigger = number_of(data.root(), DCM_TriggerTime, kUnknown) / 1e3;
-  const std::vector<FrameFacts> groups = group_facts(data, 1);
+  const std::vector<GroupFacts> groups = group_facts(data, 1);
   if (groups.empty()) return;
   const auto complete = [](double& key, double fact) { key = std::isnan(key) ? fact : key; };
   complete(keys.temporal_position, groups[0].temporal_position);
   complete(keys.trigger, groups[0].trigger);
-  complete(keys.position, groups[0].position);
+  if (const auto plane = std::span(groups[0].plane); !plane.empty())
+    complete(keys.position, along_normal(plane, plane.subspan(3)));
 }
 
 SeriesKeys read_keys(const DataSet& data) {

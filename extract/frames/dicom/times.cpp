@@ -129,75 +129,51 @@ Cine read_cine(DcmItem& root, std::int64_t frames) {
 }
 
 // Where frames lie (PS3.3 C.7.6.16.2.3): along the common normal, else a number for each plane.
-std::vector<double> positions_of(const FunctionalGroups& groups, std::int64_t frames) {
-  std::vector<std::vector<double>> planes;
-  bool parallel = true;
-  for (std::int64_t frame = 0; frame < frames; ++frame) {
-    DcmItem* const position = groups.find(frame, DCM_PlanePositionSequence);
-    DcmItem* const orientation = groups.find(frame, DCM_PlaneOrientationSequence);
-    std::vector<double> plane, axes;
-    if (position != nullptr) plane = numbers_of(*position, DCM_ImagePositionPatient);
-    if (orientation != nullptr) axes = numbers_of(*orientation, DCM_ImageOrientationPatient);
-    if (plane.size() != 3) return {};
-    if (axes.size() != 6) axes = {1, 0, 0, 0, 1, 0};
-    plane.insert(plane.end(), axes.begin(), axes.end());
-    parallel = parallel && std::equal(axes.begin(), axes.end(),
-                                      planes.empty() ? axes.begin() : planes[0].begin() + 3);
-    planes.push_back(std::move(plane));
-  }
-  std::vector<double> positions;
-  std::map<std::vector<double>, double> seen;
-  for (const auto& plane : planes) {
-    const double number = seen.try_emplace(plane, static_cast<double>(seen.size())).first->second;
-    positions.push_back(parallel ? along_normal(plane, std::span(plane).subspan(3)) : number);
-  }
-  return positions;
-}
-
-struct GroupTimes {
-  std::vector<FrameFacts> facts;
-  bool stated = false;  // the functional groups tell frames apart by time
-};
-
-GroupTimes read_groups(const DataSet& data, std::int64_t frames) {
-  const FunctionalGroups groups(data.root());
-  GroupTimes found;
-  if (groups.frames() == 0) return found;
-  const std::string zone = text_of(data.root(), DCM_TimezoneOffsetFromUTC);
-  found.facts.resize(static_cast<std::size_t>(frames));
-  const auto differ = [&](double FrameFacts::*fact) {
-    return std::ranges::any_of(
-        found.facts, [&](const FrameFacts& each) { return each.*fact != found.facts[0].*fact; });
-  };
-  const auto gather = [&](double FrameFacts::*fact, const DcmTagKey& macro, const auto& value) {
-    std::vector<double> list;
-    for (std::int64_t frame = 0; frame < frames; ++frame) {
-      DcmItem* item = groups.find(frame, macro);
-      list.push_back(item != nullptr ? value(*item) : kUnknown);
-    }
-    if (fact != &FrameFacts::temporal_position) found.stated = found.stated || any_differ(list);
-    const bool known = std::ranges::none_of(list, [](double each) { return std::isnan(each); });
-    const bool better = std::isnan(found.facts[0].*fact) || (any_differ(list) && !differ(fact));
-    if (!known || !better) return;
-    for (std::size_t i = 0; i < list.size(); ++i) found.facts[i].*fact = list[i];
-  };
-  for (const DcmTagKey& tag : {DCM_FrameAcquisitionDateTime, DCM_FrameReferenceDateTime})
-    gather(&FrameFacts::time, DCM_FrameContentSequence,
-           [&](DcmItem& item) { return unix_seconds(text_of(item, tag), zone); });
-  gather(&FrameFacts::time, DCM_TemporalPositionSequence,
-         [](DcmItem& item) { return number_of(item, DCM_TemporalPositionTimeOffset, kUnknown); });
-  gather(&FrameFacts::trigger, DCM_CardiacSynchronizationSequence, [](DcmItem& item) {
-    return number_of(item, DCM_NominalCardiacTriggerDelayTime, kUnknown) / 1e3;
+void set_positions(std::span<const GroupFacts> stated, std::vector<FrameFacts>& facts) {
+  const auto axes_of = [](const GroupFacts& each) { return std::span(each.plane).subspan(3); };
+  if (std::ranges::any_of(stated, [](const GroupFacts& each) { return each.plane.empty(); }))
+    return;
+  const bool parallel = std::ranges::all_of(stated, [&](const GroupFacts& each) {
+    return std::ranges::equal(axes_of(each), axes_of(stated[0]));
   });
-  gather(&FrameFacts::temporal_position, DCM_FrameContentSequence,
-         [](DcmItem& item) { return number_of(item, DCM_TemporalPositionIndex, kUnknown); });
-  const std::vector<double> positions = positions_of(groups, frames);
-  for (std::size_t i = 0; i < positions.size(); ++i) found.facts[i].position = positions[i];
-  return found;
+  std::map<std::vector<double>, double> seen;
+  for (std::size_t i = 0; i < stated.size(); ++i) {
+    const std::vector<double>& plane = stated[i].plane;
+    const double number = seen.try_emplace(plane, static_cast<double>(seen.size())).first->second;
+    facts[i].position = parallel ? along_normal(plane, axes_of(stated[i])) : number;
+  }
 }
 
-FrameTimes in_order(std::span<const FrameFacts> facts) {
-  FrameOrder order = order_frames(facts);
+// Three coordinates of its place and six of its axes; empty without the former.
+std::vector<double> plane_of(const FunctionalGroups& groups, std::int64_t frame) {
+  DcmItem* const position = groups.find(frame, DCM_PlanePositionSequence);
+  DcmItem* const orientation = groups.find(frame, DCM_PlaneOrientationSequence);
+  std::vector<double> plane, axes;
+  if (position != nullptr) plane = numbers_of(*position, DCM_ImagePositionPatient);
+  if (orientation != nullptr) axes = numbers_of(*orientation, DCM_ImageOrientationPatient);
+  if (plane.size() != 3) return {};
+  if (axes.size() != 6) axes = {1, 0, 0, 0, 1, 0};
+  plane.insert(plane.end(), axes.begin(), axes.end());
+  return plane;
+}
+
+constexpr std::array<const char*, kGroupClocks> kClockNames{kAcquisitionTime, "reference time",
+                                                            "temporal offset"};
+
+// True if functional groups tell frames apart by time.
+bool tell_times(std::span<const GroupFacts> stated) {
+  const auto differ = [&](const auto& value) {
+    std::vector<double> values;
+    for (const GroupFacts& each : stated) values.push_back(value(each));
+    return any_differ(values);
+  };
+  for (std::size_t clock = 0; clock < kGroupClocks; ++clock)
+    if (differ([&](const GroupFacts& each) { return each.clocks[clock]; })) return true;
+  return differ([](const GroupFacts& each) { return each.trigger; });
+}
+
+FrameTimes in_order(std::span<const GroupFacts> stated) {
+  FrameOrder order = order_groups(stated);
   FrameTimes times = as_stored(std::move(order.seconds), order.basis.times);
   std::vector<std::int64_t> stored(order.order.begin(), order.order.end());
   if (order.basis.order.empty()) return times;
@@ -220,8 +196,44 @@ std::vector<double> cine_steps(DcmItem& root, std::int64_t frames) {
   return read_cine(root, frames).steps;
 }
 
-std::vector<FrameFacts> group_facts(const DataSet& data, std::int64_t frames) {
-  return read_groups(data, frames).facts;
+std::vector<GroupFacts> group_facts(const DataSet& data, std::int64_t frames) {
+  const FunctionalGroups groups(data.root());
+  if (groups.frames() == 0) return {};
+  const std::string zone = text_of(data.root(), DCM_TimezoneOffsetFromUTC);
+  std::vector<GroupFacts> facts;
+  for (std::int64_t frame = 0; frame < frames; ++frame) {
+    GroupFacts& stated = facts.emplace_back();
+    if (DcmItem* const content = groups.find(frame, DCM_FrameContentSequence)) {
+      stated.clocks[0] = unix_seconds(text_of(*content, DCM_FrameAcquisitionDateTime), zone);
+      stated.clocks[1] = unix_seconds(text_of(*content, DCM_FrameReferenceDateTime), zone);
+      stated.temporal_position = number_of(*content, DCM_TemporalPositionIndex, kUnknown);
+    }
+    if (DcmItem* const temporal = groups.find(frame, DCM_TemporalPositionSequence))
+      stated.clocks[2] = number_of(*temporal, DCM_TemporalPositionTimeOffset, kUnknown);
+    if (DcmItem* const cardiac = groups.find(frame, DCM_CardiacSynchronizationSequence))
+      stated.trigger = number_of(*cardiac, DCM_NominalCardiacTriggerDelayTime, kUnknown) / 1e3;
+    stated.plane = plane_of(groups, frame);
+  }
+  return facts;
+}
+
+FrameOrder order_groups(std::span<const GroupFacts> stated) {
+  std::vector<FrameFacts> facts;
+  for (const GroupFacts& each : stated)
+    facts.push_back({.temporal_position = each.temporal_position, .trigger = each.trigger});
+  set_positions(stated, facts);
+  std::size_t chosen = kGroupClocks;
+  bool differs = false;
+  for (std::size_t clock = 0; clock < kGroupClocks && !differs; ++clock) {
+    std::vector<double> times;
+    for (const GroupFacts& each : stated) times.push_back(each.clocks[clock]);
+    if (std::ranges::any_of(times, [](double time) { return std::isnan(time); })) continue;
+    differs = any_differ(times);
+    if (differs || chosen == kGroupClocks) chosen = clock;
+  }
+  if (chosen == kGroupClocks) return order_frames(facts);
+  for (std::size_t i = 0; i < facts.size(); ++i) facts[i].time = stated[i].clocks[chosen];
+  return order_frames(facts, true, kClockNames[chosen]);
 }
 
 FrameTimes frame_times(const DataSet& data, std::int64_t frames) {
@@ -232,12 +244,12 @@ FrameTimes frame_times(const DataSet& data, std::int64_t frames) {
     return as_stored(
         cine.is_vector ? running_sum(cine.steps) : regular_times(frames, cine.steps[0]),
         cine.is_vector ? "frame time vector" : "frame time");
-  const GroupTimes groups = read_groups(data, frames);
-  FrameTimes times = in_order(groups.facts);
-  if (groups.facts.empty())
+  const std::vector<GroupFacts> groups = group_facts(data, frames);
+  FrameTimes times = in_order(groups);
+  if (groups.empty())
     times = as_stored(std::vector<double>(static_cast<std::size_t>(frames), kUnknown), "");
   times.note = std::move(cine.note);
-  if (!times.basis.times.empty() || groups.stated || !times.note.empty() ||
+  if (!times.basis.times.empty() || tell_times(groups) || !times.note.empty() ||
       times.basis.order != kFileOrder)
     return times;
   for (const DcmTagKey& rate : {DCM_RecommendedDisplayFrameRate, DCM_CineRate}) {

@@ -1,6 +1,8 @@
 // Finds when frames and files were acquired.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -33,8 +35,22 @@ double along_normal(std::span<const double> place, std::span<const double> axes)
 // Seconds from the frame before to each frame, by the cine module; empty where it does not say.
 std::vector<double> cine_steps(DcmItem& root, std::int64_t frames);
 
-// What functional groups state of each frame, as stored; facts are empty without any.
-std::vector<FrameFacts> group_facts(const DataSet& data, std::int64_t frames);
+inline constexpr std::size_t kGroupClocks = 3;
+
+// What functional groups state of a frame; kNotStated where they state nothing.
+struct GroupFacts {
+  // Seconds by FrameAcquisitionDateTime, FrameReferenceDateTime and temporal position offset.
+  std::array<double, kGroupClocks> clocks{kNotStated, kNotStated, kNotStated};
+  double trigger = kNotStated, temporal_position = kNotStated;  // as FrameFacts has them
+  std::vector<double> plane;  // three coordinates of its place, six of its axes; or none
+};
+
+// Of each frame, as stored; empty without functional groups.
+std::vector<GroupFacts> group_facts(const DataSet& data, std::int64_t frames);
+
+// By the first clock that tells some frames apart, of those that state a time of each; positions
+// are along the common normal, or else a number for each plane.
+FrameOrder order_groups(std::span<const GroupFacts> stated);
 
 inline constexpr double kDay = 86400;  // seconds
 

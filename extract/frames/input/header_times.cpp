@@ -106,7 +106,7 @@ void sort(ExamSpec& exam, std::vector<Span>& spans) {
     sorted.push_back(spans[i]);
   }
   exam.items = std::move(items);
-  exam.basis = {.order = "acquisition time"};
+  exam.basis = {.order = kAcquisitionTime};
   spans = std::move(sorted);
 }
 

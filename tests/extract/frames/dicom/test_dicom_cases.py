@@ -134,6 +134,11 @@ def group(**facts):
     if "time" in facts:
         content.FrameAcquisitionDateTime = facts["time"]
     item.FrameContentSequence = [content]
+    if "reference" in facts:
+        content.FrameReferenceDateTime = facts["reference"]
+    if "offset" in facts:
+        item.TemporalPositionSequence = [pydicom.Dataset()]
+        item.TemporalPositionSequence[0].TemporalPositionTimeOffset = facts["offset"]
     if "trigger" in facts:
         item.CardiacSynchronizationSequence = [pydicom.Dataset()]
         item.CardiacSynchronizationSequence[0].NominalCardiacTriggerDelayTime = facts["trigger"]
@@ -229,6 +234,42 @@ def test_frames_of_a_concatenation_alternate_between_its_files(tmp_path):
               **part(1 + z // 5, 2, 3 * z // 5, PerFrameFunctionalGroupsSequence=groups))
     _, levels, times = look(tmp_path / "in", tmp_path)
     assert levels == [20, 25, 40, 45, 60, 65] and times == [0, 0, 1, 1, 2, 2]
+
+
+STAMP = "202401011010{:02}"
+CLOCKS = {  # what the frames of each of two files state, by their time; the clock of both, the order of levels
+    "one states more than the other": (
+        [lambda t: {"time": STAMP.format(40 - t), "offset": t}, lambda t: {"offset": t}], "temporal offset", [20, 30, 40, 50]),
+    "acquisition in both": (
+        [lambda t: {"time": STAMP.format(t), "offset": t}, lambda t: {"time": STAMP.format(t), "reference": STAMP.format(9 - t)}],
+        "acquisition time", [20, 30, 40, 50]),
+    "the first that tells frames apart": (
+        [lambda t: {"time": STAMP.format(1), "reference": STAMP.format(t)}] * 2, "reference time", [20, 30, 40, 50]),
+    "none in both": ([lambda t: {"time": STAMP.format(t)}, lambda t: {"offset": t}], "", [20, 40, 30, 50]),
+}
+
+
+@pytest.mark.parametrize("name", CLOCKS)
+def test_files_of_a_concatenation_share_one_clock(tmp_path, name):
+    facts, clock, expected = CLOCKS[name]
+    for number in (1, 2):
+        moments = [number - 1, number + 1]
+        groups = [group(place=[0, 0, 4], **facts[number - 1](t)) for t in moments]
+        write(tmp_path / "in" / str(number), [20 + 10 * t for t in moments],
+              **part(number, 2, 2 * (number - 1), PerFrameFunctionalGroupsSequence=groups))
+    exam, levels, times = look(tmp_path / "in", tmp_path)
+    assert levels == expected and times == ([0, 1, 2, 3] if clock else [None] * 4)
+    assert (exam["order"], exam["times"]) == (clock or "concatenation", clock)
+
+
+def test_positions_of_a_concatenation_are_compared_over_all_its_files(tmp_path):
+    """Radial slices: each file's planes are parallel to each other, and not to the other file's."""
+    turned = {1: [1, 0, 0, 0, 1, 0], 2: [0, 1, 0, 0, 0, 1]}
+    for number, axes in turned.items():
+        groups = [group(place=[0, 0, 0], axes=axes, temporal=t + 1) for t in range(2)]
+        write(tmp_path / "in" / str(number), [20 + 20 * t + number for t in range(2)],
+              **part(number, 2, 2 * (number - 1), PerFrameFunctionalGroupsSequence=groups))
+    assert look(tmp_path / "in", tmp_path)[1] == [21, 22, 41, 42]
 
 
 COUNTS = {"missing": None, "nought": 0, "one": 1, "fewer": 2}
