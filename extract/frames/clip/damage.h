@@ -7,7 +7,7 @@
 
 namespace coldframe::frames {
 
-// In the order of decoding.
+// Of a packet, or of both where two hold a frame's fields; in the order of decoding.
 struct PacketFacts {
   std::int64_t timestamp = 0;  // of presentation, in the stream's units; AV_NOPTS_VALUE: unknown
   bool is_key = false;         // frames from here on need none before it

@@ -60,6 +60,7 @@ CodecPointer open_codec(const ClipInput& input) {
 
 ClipDecoder::ClipDecoder(std::shared_ptr<const ByteSource> file)
     : input_(std::move(file)),
+      fields_(input_.stream()),
       codec_(open_codec(input_)),
       packet_(av_packet_alloc()),
       frame_(av_frame_alloc()) {
@@ -85,6 +86,7 @@ bool ClipDecoder::next() {
 bool ClipDecoder::go_to(std::int64_t timestamp) {
   if (!input_.go_to(timestamp)) return false;
   avcodec_flush_buffers(codec_.get());
+  fields_.restart();
   return true;
 }
 
@@ -100,17 +102,23 @@ bool ClipDecoder::read_packet() {
   return false;
 }
 
-void ClipDecoder::send_packet() {
-  const bool is_packet = read_packet();
-  if (is_packet) {
+void ClipDecoder::note_packet() {
+  const bool is_corrupt = (packet_->flags & AV_PKT_FLAG_CORRUPT) != 0;
+  if (fields_.completes(*packet_) && !packets_.empty()) {
+    packets_.back().is_damaged = packets_.back().is_damaged || is_corrupt;
+  } else {
     // Animations build each frame upon the one before, whatever their packets say.
     const bool builds_up =
         codec_->codec_id == AV_CODEC_ID_GIF || codec_->codec_id == AV_CODEC_ID_APNG;
-    codec_->reordered_opaque = static_cast<std::int64_t>(packets_.size());
     packets_.push_back({packet_->pts != AV_NOPTS_VALUE ? packet_->pts : packet_->dts,
-                        !builds_up && (packet_->flags & AV_PKT_FLAG_KEY) != 0,
-                        (packet_->flags & AV_PKT_FLAG_CORRUPT) != 0});
+                        !builds_up && (packet_->flags & AV_PKT_FLAG_KEY) != 0, is_corrupt});
   }
+  codec_->reordered_opaque = std::ssize(packets_) - 1;
+}
+
+void ClipDecoder::send_packet() {
+  const bool is_packet = read_packet();
+  if (is_packet) note_packet();
   if (!is_packet && fault_.empty() && ends_corrupt_) fault_ = "its data is cut off or damaged";
   ends_corrupt_ = is_packet && (packet_->flags & AV_PKT_FLAG_CORRUPT) != 0;
   const int status = avcodec_send_packet(codec_.get(), is_packet ? packet_.get() : nullptr);

@@ -8,6 +8,7 @@
 
 #include "extract/frames/clip/damage.h"
 #include "extract/frames/clip/ffmpeg.h"
+#include "extract/frames/clip/fields.h"
 #include "extract/frames/clip/input.h"
 #include "extract/frames/clip/picture.h"
 #include "extract/frames/frame.h"
@@ -48,10 +49,12 @@ class ClipDecoder {
  private:
   bool read_packet();
   void send_packet();
+  void note_packet();
   void note_refusal(int status);
   void check_frame();
 
   ClipInput input_;
+  FieldPairs fields_;
   CodecPointer codec_;
   PacketPointer packet_;
   FramePointer frame_;

@@ -32,6 +32,9 @@ using CodecPointer = std::unique_ptr<AVCodecContext, FfmpegDeleter<avcodec_free_
 using PacketPointer = std::unique_ptr<AVPacket, FfmpegDeleter<av_packet_free>>;
 using FramePointer = std::unique_ptr<AVFrame, FfmpegDeleter<av_frame_free>>;
 
+using ParserPointer =
+    std::unique_ptr<AVCodecParserContext,
+                    decltype([](AVCodecParserContext* parser) { av_parser_close(parser); })>;
 using BytesPointer = std::unique_ptr<std::uint8_t, decltype([](void* bytes) { av_free(bytes); })>;
 
 struct SwsDeleter {

@@ -5,6 +5,7 @@
 
 #include "common/cli/error.h"
 #include "extract/frames/clip/container.h"
+#include "extract/frames/clip/fields.h"
 
 namespace coldframe::frames {
 namespace {
@@ -13,6 +14,7 @@ void read_all(ClipInput& input, ClipPackets& packets) {
   const PacketPointer packet(av_packet_alloc());
   if (!packet) throw std::bad_alloc();
   const AVCodecID codec = input.stream().codecpar->codec_id;
+  FieldPairs fields(input.stream());
   const bool has_keys = codec != AV_CODEC_ID_GIF && codec != AV_CODEC_ID_APNG;
   while (input.read(*packet)) {
     if (packet->flags & AV_PKT_FLAG_CORRUPT) packets.all_shown_when_told = false;
@@ -21,6 +23,7 @@ void read_all(ClipInput& input, ClipPackets& packets) {
       packets.all_shown_when_told = false;
       continue;
     }
+    if (fields.completes(*packet)) continue;
     const bool is_key = has_keys && packet->flags & AV_PKT_FLAG_KEY;
     packets.shown.push_back({packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts, is_key});
   }

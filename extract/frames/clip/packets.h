@@ -9,7 +9,7 @@
 
 namespace coldframe::frames {
 
-struct ClipPacket {
+struct ClipPacket {  // of a frame; of both, where two packets hold its fields
   std::int64_t timestamp = AV_NOPTS_VALUE;  // in the stream's units
   bool is_key = false;
 };

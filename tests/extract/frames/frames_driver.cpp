@@ -1,7 +1,8 @@
 // Reads every exam of an input and prints what came out as JSON lines, for the cross-checks:
 //   frames_driver INPUT FRAMES [--axis=0|1|2] [--slices=BEGIN:END:STEP] [--window=…]
 //                 [--start=S] [--end=S] [--fps=R] [--every=N] [--decode-all]
-//                 [--square-pixels] [--deinterlace] [--by-study] [--keep-patient-id] [--salt=S]
+//                 [--square-pixels] [--deinterlace] [--estimate] [--by-study] [--keep-patient-id]
+//                 [--salt=S]
 //                 [--streams=COLUMN] [--dump=FILE] [--peak] [FRAME_COLUMN …]
 // --decode-all does so although --start or --end would let a clip be read in part.
 // One line per exam: what its header says, its slots with index, time, size, spacing, region and
@@ -94,6 +95,8 @@ bool parse_reader_option(std::string_view argument, frames::ReaderOptions& optio
     options.square_pixels = true;
   } else if (argument == "--deinterlace") {
     options.deinterlace = true;
+  } else if (argument == "--estimate") {
+    options.estimate = true;
   } else if (argument == "--by-study") {
     options.grouping = frames::DicomGrouping::kStudy;
   } else if (argument == "--keep-patient-id") {

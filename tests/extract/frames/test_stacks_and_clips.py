@@ -9,6 +9,7 @@ import pytest
 import tifffile
 from PIL import Image
 
+import h264_fields
 from frames_helper import SHARED, read, run, sha256, write_manifest
 from nifti_helper import hashes
 
@@ -245,12 +246,13 @@ def packets(path):
     return [(int(row.split(",")[1]), int(row.split(",")[0]), "K" in row.split(",")[2]) for row in rows]
 
 
-def damage(path, packet):
-    """Returns how many frames it takes along: up to the next key frame."""
+def damage(path, packet, within=True):
+    """Of a packet, or behind its first quarter. Returns how many frames it takes along: up to the next key frame."""
     found = packets(path)
     at, size, _ = found[packet]
     content = bytearray(path.read_bytes())
-    content[at + size // 4:at + size - 2] = np.random.default_rng(packet).bytes(size - 2 - size // 4)
+    begin, end = (size // 4, size - 2) if within else (0, size)
+    content[at + begin:at + end] = np.random.default_rng(packet).bytes(end - begin)
     path.write_bytes(content)
     return next((i for i in range(packet + 1, len(found)) if found[i][2]), len(found)) - packet
 
@@ -270,6 +272,34 @@ def test_frames_behind_a_damaged_packet_are_read(tmp_path, name, words, packet):
         assert 1 <= len(gone) <= lost and gone == list(range(gone[0], gone[0] + len(gone))), gone
         assert "to the next key frame" in slots[gone[0]]["fault"]
         assert all(slots[i]["sha256"] == whole[i]["sha256"] for i in range(len(whole)) if i not in gone)
+
+
+@pytest.mark.parametrize("packet", [10, 11, 22, 29])
+@pytest.mark.parametrize("name", ["a.mp4", "a.ts"])
+def test_of_a_frame_of_two_fields_each_loss_counts_once(tmp_path, name, packet):
+    """Two packets hold a frame of H.264; one of them is damaged."""
+    raw, path = tmp_path / "a.h264", tmp_path / name
+    raw.write_bytes(h264_fields.stream([30 + 8 * i for i in range(20)]))
+    subprocess.run(["ffmpeg", "-v", "fatal", "-y", "-r", "50", "-i", str(raw), "-c", "copy", str(path)], check=True)
+    whole = one(path)["slots"]
+    assert len(whole) == 20 and len({slot["sha256"] for slot in whole}) == 20
+    assert len(packets(path)) == 40 or name == "a.ts"
+    damage(path, packet, within=False)
+    slots = one(path)["slots"]
+    gone = [slot["index"] for slot in slots if not slot["present"]]
+    assert len(slots) == 20 and gone and set(range(20)) - set(gone) >= set(range(4)) | set(range(15, 20))
+    assert times({"slots": slots})[:4] == times({"slots": whole})[:4]
+    assert [slot["sha256"] for slot in slots if slot["present"]] == [whole[i]["sha256"] for i in range(20) if i not in gone]
+
+
+def test_a_look_at_a_clip_of_fields_counts_frames(tmp_path):
+    raw, path = tmp_path / "a.h264", tmp_path / "a.mkv"
+    raw.write_bytes(h264_fields.stream([30 + 8 * i for i in range(20)]))
+    subprocess.run(["ffmpeg", "-v", "fatal", "-y", "-r", "50", "-i", str(raw), "-c", "copy", str(path)], check=True)
+    exam = one(path, "--estimate")
+    assert times(exam) == [slot["time_s"] for slot in one(path)["slots"]]
+    for more in ([], ["--decode-all"]):
+        assert [slot["index"] for slot in one(path, "--start=0.4", "--end=0.6", *more)["slots"]] == [10, 11, 12, 13, 14]
 
 
 @pytest.mark.parametrize("name, codec", [("a.ts", "libx264"), ("a.mts", "mpeg2video"), ("a.mpg", "mpeg2video")])
