@@ -279,12 +279,8 @@ void scan_stacked(std::span<const cache::CacheReader> caches, const StackedCache
   }
 }
 
-namespace {
-
-using Place = MergedStreams::Place;
-
-std::vector<std::string> names_in(std::span<const cache::ExamInfo> exams,
-                                  const std::string& column) {
+std::vector<std::string> stream_names(std::span<const cache::ExamInfo> exams,
+                                      const std::string& column) {
   std::set<std::string> names;
   for (const cache::ExamInfo& exam : exams)
     if (const cache::FrameColumn* streams = frame_column(exam, column))
@@ -292,6 +288,10 @@ std::vector<std::string> names_in(std::span<const cache::ExamInfo> exams,
   names.erase("");
   return {names.begin(), names.end()};
 }
+
+namespace {
+
+using Place = MergedStreams::Place;
 
 // The number of each frame's stream.
 std::vector<std::size_t> streams_of(const cache::ExamInfo& exam, const std::string& column,
@@ -397,7 +397,7 @@ MergedStreams merge_streams(std::span<const cache::ExamInfo> exams, const std::s
     throw DataError(concat("the cache has no frame column '", column,
                            "'; extract it again with --frame-columns ", column,
                            ", or give a cache of each stream, --cache NAME=PATH,NAME=PATH"));
-  if (names.empty()) names = names_in(exams, column);
+  if (names.empty()) names = stream_names(exams, column);
   if (names.size() < 2)
     throw DataError(concat("the frame column '", column, "' names ", plural(names.size(), "stream"),
                            ", expected two or more"));

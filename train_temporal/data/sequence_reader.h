@@ -61,6 +61,10 @@ inline std::size_t merged_width(std::size_t dimension, std::size_t streams) {
   return streams * (dimension + 1);
 }
 
+// The values of a frame column, but for empty ones, in the order of their letters.
+std::vector<std::string> stream_names(std::span<const cache::ExamInfo> exams,
+                                      const std::string& column);
+
 // Exams get a column of this name, unless they have one: the streams that they have, "FA+ICGA".
 inline constexpr const char* kStreamsColumn = "streams";
 

@@ -146,6 +146,10 @@ std::vector<std::string> arrange(SequenceReader& cache, const Arrangement& arran
     cache.merge_streams(one ? arrangement.stream_column : kStreamColumn, arrangement.stream_names);
     require_file_names(cache.streams());
     warnings = tell_matches(cache);
+  } else if (const auto names = stream_names(cache.exams(), kStreamColumn); names.size() > 1) {
+    warnings.push_back(concat("frames of the streams ", join(names, ", "),
+                              " follow one another as one sequence; --streams ", kStreamColumn,
+                              " reads them side by side"));
   }
   if (!arrangement.visits.empty()) join_visits(cache, arrangement.visits, of_patients, warnings);
   return warnings;

@@ -109,6 +109,13 @@ def test_held_out_predictions_equal_pytorch_on_rows_that_were_merged_by_hand(coh
                 assert one.p_1 == pytest.approx(probability(model, *rows[one.exam]), abs=2e-6), (table, one.exam)
 
 
+def test_frames_of_several_streams_as_one_sequence_are_told(cohort, tmp_path):
+    said = "frames of the streams FA, ICGA follow one another as one sequence; --streams stream reads them side by side"
+    done = succeed("train", "--cache", cohort[0], "--target", "label", "--out", tmp_path / "run", *quick("--folds", 2, "--epochs", 1))
+    assert (done.stdout + done.stderr).count(said) == 1
+    assert said not in train(cohort[0], tmp_path / "streams", "--epochs", 1, "--folds", 2).stderr
+
+
 def test_a_search_leaves_the_inputs_of_streams(cohort, tmp_path):
     succeed("train", "--cache", cohort[0], "--target", "label", "--out", tmp_path / "run", "--streams", "stream",
             *quick("--folds", 2, "--epochs", 1, "--search", 5, model=None))
