@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/cli/error.h"
+#include "common/files/json.h"
 #include "common/text/text.h"
 
 namespace coldframe::frames {
@@ -99,6 +100,47 @@ std::optional<StackAxes> imagej_axes(const ImagejText& text, std::int64_t pages,
         {page, static_cast<std::size_t>(page % channels),
          times == 1 ? kNoTime : nth_time(page / (channels * slices), imagej_interval(text))});
   return axes;
+}
+
+// ---- tifffile: JSON with the pages' shape, and with their axes where somebody stated them.
+
+std::optional<Json> tifffile_json(std::string_view description) {
+  if (!description.starts_with("{\"shape\": [")) return std::nullopt;
+  try {
+    Json json = parse_json(description.substr(0, description.find('\0')), "its description");
+    const bool has_axes = json.is_object() && json.contains("axes") && json["axes"].is_string() &&
+                          json["shape"].is_array();
+    return has_axes ? std::optional(std::move(json)) : std::nullopt;
+  } catch (const DataError&) {
+    return std::nullopt;
+  }
+}
+
+// Pages are of all axes but Y, X and those within a pixel, the last one fastest.
+std::optional<StackAxes> tifffile_axes(const Json& json, std::int64_t pages) {
+  const auto axes = json["axes"].get<std::string>();
+  const auto shape = json["shape"].get<std::vector<Json>>();
+  const std::size_t outer = axes.find_first_of("YX");
+  if (axes.size() != shape.size() || outer == std::string::npos) return std::nullopt;
+  std::int64_t all = 1;
+  std::map<char, std::int64_t> size{{'T', 1}, {'Z', 1}, {'C', 1}}, step;  // in pages
+  for (std::size_t i = outer; i-- > 0;) {
+    const std::int64_t length = shape[i].is_number_integer() ? shape[i].get<std::int64_t>() : 0;
+    if (length < 1 || length > pages / all || step.contains(axes[i]) || !size.contains(axes[i]))
+      return std::nullopt;
+    size[axes[i]] = length;
+    step[axes[i]] = all;
+    all *= length;
+  }
+  if (all != pages) return std::nullopt;
+  StackAxes found;
+  found.channels = distinct_names(std::vector<std::string>(static_cast<std::size_t>(size['C'])));
+  for (std::int64_t t = 0; t < size['T']; ++t)
+    for (std::int64_t z = 0; z < size['Z']; ++z)
+      for (std::int64_t c = 0; c < size['C']; ++c)
+        found.frames.push_back(
+            {t * step['T'] + z * step['Z'] + c * step['C'], static_cast<std::size_t>(c), kNoTime});
+  return found;
 }
 
 // ---- OME-XML
@@ -393,6 +435,8 @@ std::int64_t imagej_images(std::string_view description) {
 
 bool names_channels(std::string_view description) {
   if (ImagejText(description).count("channels") > 1) return true;
+  if (const auto json = tifffile_json(description))
+    return (*json)["axes"].get<std::string>().find('C') != std::string::npos;
   if (!is_ome(description)) return false;
   XmlScanner scanner(description);
   for (XmlTag tag; scanner.next(tag);)
@@ -403,6 +447,7 @@ bool names_channels(std::string_view description) {
 std::optional<StackAxes> read_axes(std::string_view description, std::int64_t pages, int samples,
                                    bool is_cut) {
   if (const ImagejText text(description); text.is_there()) return imagej_axes(text, pages, is_cut);
+  if (const auto json = tifffile_json(description)) return tifffile_axes(*json, pages);
   if (!is_ome(description)) return std::nullopt;
   return OmeReader(pages, samples).read(description.substr(0, description.find('\0')));
 }

@@ -28,12 +28,13 @@ std::int64_t imagej_images(std::string_view description);
 // True where the text states several channels; cheap.
 bool names_channels(std::string_view description);
 
-// `description`: the tag ImageDescription of the first page, of ImageJ or OME-XML; `pages`: how
-// many there are, reductions and masks among them; `samples`: of a pixel; `is_cut`: more pages
-// cannot be read. Empty where the text says nothing of axes. DataError, without the file's name:
-// a description of channels that does not fit the pages, of several images, or that lies elsewhere.
-// Sources: "ImageJ TIFF" in ImageJ's TiffEncoder and FileSaver.getDescriptionString; the OME data
-// model 2016-06, elements Pixels, Channel, TiffData and Plane.
+// `description`: the tag ImageDescription of the first page, of ImageJ, OME-XML or tifffile;
+// `pages`: how many there are, reductions and masks among them; `samples`: of a pixel; `is_cut`:
+// more pages cannot be read. Empty where the text says nothing of axes. DataError, without the
+// file's name: a description of channels that does not fit the pages, of several images, or that
+// lies elsewhere. Sources: "ImageJ TIFF" in ImageJ's TiffEncoder and
+// FileSaver.getDescriptionString; the OME data model 2016-06, elements Pixels, Channel, TiffData
+// and Plane.
 std::optional<StackAxes> read_axes(std::string_view description, std::int64_t pages, int samples,
                                    bool is_cut);
 

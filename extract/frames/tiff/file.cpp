@@ -298,6 +298,13 @@ void TiffFile::check_size() const {
   }
 }
 
+bool TiffFile::has_alpha() const {
+  std::uint16_t count = 0;
+  const std::uint16_t* kinds = nullptr;
+  return TIFFGetField(tiff_.get(), TIFFTAG_EXTRASAMPLES, &count, &kinds) == 1 && count > 0 &&
+         (kinds[0] == EXTRASAMPLE_ASSOCALPHA || kinds[0] == EXTRASAMPLE_UNASSALPHA);
+}
+
 void TiffFile::check_variety() const {
   const auto bits = static_cast<std::uint32_t>(layout_.bits);
   const auto samples = static_cast<std::uint32_t>(layout_.samples);
@@ -328,6 +335,10 @@ void TiffFile::check_variety() const {
   } else {
     require("photometric interpretation", photometric_, {0, 1, 3});
     require("number of samples per pixel", samples, {1, 2});
+    if (samples == 2 && !has_alpha())
+      throw DataError(
+          "its pixels have two samples, and it does not call the second one alpha (ExtraSamples): "
+          "perhaps they are two channels; save each channel as a page of its own");
   }
   if (bits < 8) require("number of samples of less than 8 bits", samples, {1});
 }

@@ -38,11 +38,12 @@ struct TiffDirectory {
 };
 
 // One open file. Rows are handed over as numbers: grey (inverted where white is zero) or RGB,
-// palettes looked up, alpha dropped as Pillow's convert("RGB") drops it. Read: whole numbers of 1,
-// 2, 4, 8, 16 and 32 bits, signed from 8 on, and floats of 32 and 64; grey, RGB, palette, JPEG's
-// YCbCr; in strips or tiles, together or in planes. DataError, without the file's name: damaged or
-// truncated data, more pixels than the file can hold, and what would not come out as Pillow's
-// pixels, named.
+// palettes looked up, alpha dropped as Pillow's convert("RGB") drops it, and so is a fourth sample
+// of RGB that is called nothing; but not a second one of grey, perhaps a channel. Read: whole
+// numbers of 1, 2, 4, 8, 16 and 32 bits, signed from 8 on, and floats of 32 and 64; grey, RGB,
+// palette, JPEG's YCbCr; in strips or tiles, together or in planes. DataError, without the file's
+// name: damaged or truncated data, more pixels than the file can hold, and what would not come out
+// as Pillow's pixels, named.
 class TiffFile {
  public:
   explicit TiffFile(std::shared_ptr<const ByteSource> bytes);
@@ -69,6 +70,7 @@ class TiffFile {
   void read_layout();
   void check_size() const;
   void check_variety() const;
+  bool has_alpha() const;
   std::uint64_t image_bytes() const;
   std::uint64_t least_bytes();
   bool is_frame() const;
