@@ -120,12 +120,15 @@ Cine read_cine(DcmItem& root, std::int64_t frames) {
   const bool to_vector = points_to(root, DCM_FrameTimeVector);
   if (!to_vector && (points_to(root, DCM_FrameTime) || static_cast<std::int64_t>(values) != frames))
     if (Cine cine = regular(); !cine.steps.empty()) return cine;
-  if (!by_vector.steps.empty()) return by_vector;
-  if (!to_vector || std::abs(static_cast<std::int64_t>(values) - frames) < 2) return regular();
+  if (!by_vector.steps.empty() || !to_vector)
+    return by_vector.steps.empty() ? regular() : by_vector;
+  const bool fits = std::abs(static_cast<std::int64_t>(values) - frames) < 2;
+  if (Cine cine = regular(); fits && !cine.steps.empty()) return cine;
   return {{},
           true,
-          concat("its FrameTimeVector has ", plural(values, "value"), " for ",
-                 plural(static_cast<std::size_t>(frames), "frame"), ": no times")};
+          fits ? std::string("its FrameTimeVector does not rise: no times")
+               : concat("its FrameTimeVector has ", plural(values, "value"), " for ",
+                        plural(static_cast<std::size_t>(frames), "frame"), ": no times")};
 }
 
 // Where frames lie (PS3.3 C.7.6.16.2.3): along the common normal, else a number for each plane.

@@ -40,6 +40,10 @@ std::string names_of(const std::vector<ChannelFrame>& frames) {
 void ChannelStreams::part(ExamSpec& exam, std::vector<ChannelFrame> frames) {
   std::vector<ExamItem> parted;
   bool is_first = true;
+  if (exam.items.size() == 1) {  // else the input orders files
+    exam.basis.order = kFileOrder;
+    if (std::isnan(exam.items.front().time_s)) exam.basis.times = kFileOrder;
+  }
   for (ExamItem& item : exam.items) {
     if (!is_whole(item)) {
       parted.push_back(std::move(item));

@@ -31,6 +31,10 @@ FilePlace named_after_path(const ExamItem& item) {
 
 }  // namespace
 
+bool has_series(const ExamItem& file) {
+  return !file.path.empty() && content_of_file(SourceFile(file.path)) == Content::kSeries;
+}
+
 NamedExams name_exams(const std::vector<ExamItem>& files, DicomGrouping grouping,
                       std::vector<std::string>& warnings) {
   using Verdict = dicom::SeriesList::Verdict;

@@ -21,6 +21,9 @@ struct NamedExams {
   std::map<std::string, ExamSpec> exams;    // that headers name, by id, their items in order
 };
 
+// True for a file of a kind whose headers name exams; of one that cannot be read nothing is known.
+bool has_series(const ExamItem& file);
+
 // The exam of each file: what a folder of these files would give. Only DICOM files name their
 // exams; a damaged one among them is an exam of its own, as is one that is not there, both after
 // their paths. What is passed over is told in `warnings`.

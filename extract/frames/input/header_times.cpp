@@ -4,9 +4,11 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "extract/frames/input/exam_names.h"
 #include "extract/frames/source.h"
 
 namespace coldframe::frames {
@@ -124,12 +126,61 @@ void sort(ExamSpec& exam, std::vector<Span>& spans) {
                          " or pass --allow-unordered"));
 }
 
+// The exam's files as a folder of them alone gives them, where all are files of one series.
+std::optional<ExamSpec> as_series(const ExamSpec& exam, const ExamListOptions& options) {
+  const auto is_whole = [](const ExamItem& item) {
+    return !item.path.empty() && item.first == 0 && item.last < 0;
+  };
+  if (!std::ranges::all_of(exam.items, is_whole) || !has_series(exam.items.front()))
+    return std::nullopt;
+  std::vector<std::string> warnings;
+  NamedExams named = name_exams(exam.items, options.reader.grouping, warnings);
+  if (named.exams.size() != 1) return std::nullopt;
+  ExamSpec series = std::move(named.exams.begin()->second);
+  if (series.items.size() != exam.items.size()) return std::nullopt;
+  return series;
+}
+
+// Where nothing but place and number tells files apart, the rows' order holds.
+void settle_by_series(ExamSpec& exam, ExamSpec&& series, const ExamListOptions& options) {
+  const bool timed = std::ranges::none_of(
+      series.items, [](const ExamItem& item) { return std::isnan(item.time_s); });
+  if (!timed && !series.basis.unusual) return;
+  std::map<std::string, double> moments;  // seconds, else ranks
+  for (const ExamItem& item : series.items)
+    moments[item.name] = timed ? item.time_s : static_cast<double>(moments.size());
+  const auto moment = [&](const ExamItem& item) { return moments.at(item.name); };
+  const auto earlier = std::ranges::is_sorted_until(exam.items, {}, moment);
+  if (earlier != exam.items.end() && options.sort_by_time) {
+    exam.items = std::move(series.items);
+    exam.basis = std::move(series.basis);
+    exam.times_from_headers = false;
+    return;
+  }
+  if (earlier != exam.items.end() && !options.allow_unordered) {
+    const auto frame = earlier - exam.items.begin();
+    throw DataError(concat("exam '", exam.id, "': frame ", frame, " ('", earlier->name,
+                           "') comes before frame ", frame - 1, " by ", series.basis.order,
+                           ", by their headers; sort the manifest, give --sort time or pass "
+                           "--allow-unordered"));
+  }
+  if (!timed) return;
+  const double first = moment(exam.items.front());
+  for (ExamItem& item : exam.items) item.time_s = moment(item) - first;
+  exam.basis.times = std::move(series.basis.times);
+  exam.times_from_headers = false;
+}
+
 }  // namespace
 
 void settle_header_times(ExamSpec& exam, const ExamListOptions& options) {
   if (!exam.times_from_headers || exam.items.size() < 2) return;
   if (exam.items.front().path.empty()) return;  // nothing says when the exam began
   std::vector<Span> spans = read_spans(exam, options.reader);
+  const auto begins_with_first = [&](const Span& span) { return span.first == spans[0].first; };
+  if (std::ranges::all_of(spans, begins_with_first))
+    if (auto series = as_series(exam, options))
+      return settle_by_series(exam, std::move(*series), options);
   if (first_decrease(spans) == spans.size()) return;
   if (options.sort_by_time) sort(exam, spans);
   const std::size_t item = first_decrease(spans);

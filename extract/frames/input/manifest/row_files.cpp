@@ -3,12 +3,14 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <iterator>
 #include <system_error>
 
 #include "common/cli/error.h"
 #include "common/files/retry_policy.h"
 #include "common/text/printable.h"
 #include "common/text/text.h"
+#include "extract/frames/input/exam_names.h"
 #include "extract/frames/input/file_name.h"
 
 namespace coldframe::frames {
@@ -79,6 +81,26 @@ std::vector<ExamItem> files_of_pattern(const ExamItem& row) {
   return items;
 }
 
+// In the order of their headers where all are of one exam by these, else of their names.
+ExamSpec in_order(std::vector<ExamItem> items, const ExamListOptions& options,
+                  std::vector<std::string>& warnings) {
+  if (has_series(items.front())) {
+    std::vector<std::string> said;
+    NamedExams named = name_exams(items, options.reader.grouping, said);
+    const auto is_told = [](const auto& place) {
+      return place.second.from_header || place.second.passed_over;
+    };
+    if (named.exams.size() == 1 && std::ranges::all_of(named.places, is_told)) {
+      std::ranges::move(said, std::back_inserter(warnings));
+      return std::move(named.exams.begin()->second);
+    }
+  }
+  ExamSpec files;
+  files.items = std::move(items);
+  if (files.items.size() > 1) files.basis = by_names();
+  return files;
+}
+
 }  // namespace
 
 std::optional<ExamSpec> files_of_row(const ExamItem& row, const ExamListOptions& options,
@@ -88,10 +110,9 @@ std::optional<ExamSpec> files_of_row(const ExamItem& row, const ExamListOptions&
   if (fs::is_directory(status)) return files_of_folder(row, options, warnings);
   if (fs::exists(status) || !is_pattern(row.name)) return std::nullopt;
   // A pattern of no file stays in the row: it is a missing one.
-  ExamSpec files;
-  files.items = files_of_pattern(row);
-  if (files.items.size() > 1) files.basis = by_names();
-  return files.items.empty() ? std::nullopt : std::optional(std::move(files));
+  std::vector<ExamItem> items = files_of_pattern(row);
+  if (items.empty()) return std::nullopt;
+  return in_order(std::move(items), options, warnings);
 }
 
 bool names_files(const fs::path& folder, const std::string& name) {

@@ -34,25 +34,18 @@ void sort_by_time(ManifestDraft& draft, const RefuseRow& refuse) {
   draft.times = std::move(sorted.times);
 }
 
-// A folder's times are of use only where they are all that there are.
-void settle_folder_times(ManifestDraft& draft) {
-  auto& items = draft.spec.items;
-  const auto timed = [](const ExamItem& item) { return !std::isnan(item.time_s); };
-  const bool keep = draft.one_row && draft.spec.times_from_headers &&
-                    std::all_of(items.begin(), items.end(), timed);
-  if (keep) draft.spec.times_from_headers = false;
-  if (keep) return;
-  for (ExamItem& item : items) item.time_s = std::numeric_limits<double>::quiet_NaN();
-}
-
 }  // namespace
 
 void settle_times(ManifestDraft& draft, const ExamListOptions& options, const RefuseRow& refuse) {
   const auto& times = draft.times;
   const auto known = [](const auto& time) { return time.has_value(); };
-  draft.spec.times_from_headers = std::none_of(times.begin(), times.end(), known);
-  settle_folder_times(draft);
-  if (draft.spec.times_from_headers) return;
+  const bool stated = std::any_of(times.begin(), times.end(), known);
+  // What headers say of a folder's files or a pattern's is of use where nothing else is said.
+  const OrderBasis& basis = draft.spec.basis;
+  if (!stated && draft.one_row && !basis.order.empty() && !basis.names_alone) return;
+  for (ExamItem& item : draft.spec.items) item.time_s = std::numeric_limits<double>::quiet_NaN();
+  draft.spec.times_from_headers = !stated;
+  if (!stated) return;
   if (options.sort_by_time) sort_by_time(draft, refuse);
   const std::string& id = draft.spec.id;
   if (!times.front()) {
