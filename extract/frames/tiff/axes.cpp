@@ -116,10 +116,10 @@ std::optional<Json> tifffile_json(std::string_view description) {
   }
 }
 
-// Pages are of all axes but Y, X and those within a pixel, the last one fastest.
-std::optional<StackAxes> tifffile_axes(const Json& json, std::int64_t pages) {
-  const auto axes = json["axes"].get<std::string>();
-  const auto shape = json["shape"].get<std::vector<Json>>();
+// Pages are of all axes but Y, X and those within a pixel, the last one fastest. Empty where they
+// are not.
+std::optional<StackAxes> pages_by_axes(const std::string& axes, const std::vector<Json>& shape,
+                                       std::int64_t pages) {
   const std::size_t outer = axes.find_first_of("YX");
   if (axes.size() != shape.size() || outer == std::string::npos) return std::nullopt;
   std::int64_t all = 1;
@@ -140,6 +140,16 @@ std::optional<StackAxes> tifffile_axes(const Json& json, std::int64_t pages) {
       for (std::int64_t c = 0; c < size['C']; ++c)
         found.frames.push_back(
             {t * step['T'] + z * step['Z'] + c * step['C'], static_cast<std::size_t>(c), kNoTime});
+  return found;
+}
+
+std::optional<StackAxes> tifffile_axes(const Json& json, std::int64_t pages) {
+  const auto axes = json["axes"].get<std::string>();
+  auto found = pages_by_axes(axes, json["shape"].get<std::vector<Json>>(), pages);
+  if (!found && axes.find('C') != std::string::npos)
+    throw DataError(concat("its description states the axes ", axes, " of shape ",
+                           json["shape"].dump(), ", and it has ", plural(pages, "page"),
+                           ": which page shows what is not known"));
   return found;
 }
 
