@@ -121,11 +121,15 @@ void OpenedExam::add_item(std::size_t item) {
   if (!tail.empty() && slots_.size() > before) slots_.back().is_tail = true;
 }
 
+bool OpenedExam::states_times() const {
+  return std::ranges::any_of(exam_.items,
+                             [](const ExamItem& item) { return !std::isnan(item.time_s); });
+}
+
 // Times that the input states hold, with those inside a clip added. Without any, an exam of one
 // clip has the clip's, and one of several files may have those that their headers state.
 void OpenedExam::set_times() {
-  const bool stated = std::any_of(exam_.items.begin(), exam_.items.end(),
-                                  [](const ExamItem& item) { return !std::isnan(item.time_s); });
+  const bool stated = states_times();
   const auto first =
       std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.source; });
   const bool one_file = sources_.size() + faults_.size() == 1;
@@ -179,19 +183,18 @@ OrderBasis OpenedExam::basis() const {
   if (!known || slots_.size() < 2) basis.times.clear();
   basis.names_alone = basis.names_alone && !known;
   if (known && slots_.size() > 1 && basis.times.empty())
-    basis.times = header_times_ ? kAcquisitionTime : "the input";
+    basis.times = header_times_ ? kAcquisitionTime : states_times() ? "the input" : kFileOrder;
   return basis;
 }
 
-std::vector<std::string> OpenedExam::notes() const {
-  std::vector<std::string> notes;
+std::vector<Note> OpenedExam::notes() const {
+  std::vector<Note> notes;
   for (const ExamItem& item : exam_.items) {
     const auto source = sources_.find(item.path);
     if (source == sources_.end()) continue;
-    for (const std::string& note : source->second->notes()) {
-      std::string sentence = concat("'", item.name, "': ", note);
-      if (std::ranges::find(notes, sentence) == notes.end()) notes.push_back(std::move(sentence));
-    }
+    for (std::string& text : source->second->notes())
+      if (std::ranges::find(notes, text, &Note::text) == notes.end())
+        notes.push_back({std::move(text), item.name});
   }
   return notes;
 }
@@ -316,16 +319,6 @@ std::vector<std::int64_t> OpenedExam::select(const FrameSelection& selection) co
                          fault.empty()
                              ? "all of its selected frames are missing ones"
                              : concat("none of its selected frames can be read: ", fault)));
-}
-
-std::vector<std::string> OpenedExam::remarks() const {
-  std::vector<std::string> remarks;
-  for (const auto& [path, source] : sources_) {
-    std::string remark = source->remark();
-    if (!remark.empty() && std::ranges::find(remarks, remark) == remarks.end())
-      remarks.push_back(std::move(remark));
-  }
-  return remarks;
 }
 
 // One range for all files that want one, so that the same value is equally bright in every frame.

@@ -14,6 +14,11 @@
 
 namespace coldframe::frames {
 
+// As Source::notes(), and the first file of which it holds, as ExamItem::name.
+struct Note {
+  std::string text, file;
+};
+
 class OpenedExam {
  public:
   struct Slot {
@@ -32,11 +37,9 @@ class OpenedExam {
   const std::vector<Slot>& slots() const { return slots_; }
   // The registry's name of the first file's reader, "images" for several image files.
   const std::string& kind() const { return kind_; }
-  std::vector<std::string> remarks() const;  // Source::remark() of its files, each once
   // What the order of its frames and their times rest on.
   OrderBasis basis() const;
-  // What its files say against themselves, as far as they have been read: sentences.
-  std::vector<std::string> notes() const;
+  std::vector<Note> notes() const;  // of its files, as far as they have been read; each text once
 
   // Indices into slots(), ascending. DataError when every selected frame is a missing one.
   std::vector<std::int64_t> select(const FrameSelection& selection) const;
@@ -55,6 +58,7 @@ class OpenedExam {
   Source* open(const std::filesystem::path& path);
   ReaderOptions options_for_files() const;
   std::vector<double> times_to_select_by() const;
+  bool states_times() const;  // the input
   void set_times();
   void set_times_from_headers();
   void settle_range() const;

@@ -48,17 +48,15 @@ class Source {
   virtual double start_time() const { return std::numeric_limits<double>::quiet_NaN(); }
   // What its order and times rest on. Call frame_count() before.
   virtual OrderBasis basis() const { return {kFileOrder, ""}; }
-  // What the file says against itself, and what was taken, as far as it has been read: clauses
-  // without its name.
+  // What a person should know of how the file is read, as far as it has been: what it says against
+  // itself and what was taken, or what may not be meant. Clauses without its name. Call
+  // frame_count() before.
   virtual std::vector<std::string> notes() const { return {}; }
   // Why the file's tail is lost; empty where it is whole. When not empty, the last frame stands for
   // the lost tail, however many frames that was. Call frame_count() before.
   virtual std::string lost_tail() const { return {}; }
   // How many streams its frames are of, as SourceFacts::frames has them.
   virtual std::size_t streams() const { return 1; }
-  // What a person should know of how the file is read, a clause that fits other files as well; ""
-  // for nothing. Call frame_count() before.
-  virtual std::string remark() const { return {}; }
   // Decodes the frames with the given ascending indices. DataError names the file and tells of the
   // first frame that was not handed over; those behind it may be asked for again, unless it is a
   // UnreadableFromHere.

@@ -83,9 +83,9 @@ std::optional<FeatureSink::Work> FeatureSink::take(DecodedExam&& exam) {
     return Work{std::move(*exam.failure)};
   }
   result_.partly_finite += exam.partly_finite;
-  for (const std::string& remark : exam.remarks) ++result_.remarks[remark];
   if (!exam.basis.order.empty() && exam.info.frames() > 1) ++result_.orders[exam.basis.order];
-  std::ranges::move(exam.notes, std::back_inserter(result_.notes));
+  for (frames::Note& note : exam.notes)
+    ++result_.notes.try_emplace(note.text, NoteCount{0, std::move(note.file)}).first->second.exams;
   return take(assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails)));
 }
 

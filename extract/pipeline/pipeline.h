@@ -14,6 +14,12 @@
 
 namespace coldframe::extract {
 
+// Of a note (opened_exam.h): in how many exams, and the first file of which it holds.
+struct NoteCount {
+  std::size_t exams = 0;
+  std::string file = {};
+};
+
 struct PipelineResult {
   std::size_t exams = 0, frames = 0;     // written
   std::size_t views = 1;                 // of each of these frames
@@ -21,9 +27,8 @@ struct PipelineResult {
   std::vector<cache::Failure>
       lost;                       // of frames: masked in exams that are written, or were so before
   std::size_t partly_finite = 0;  // frames of which some values are NaN or infinite
-  std::map<std::string, std::size_t> remarks = {};  // exams of each, as OpenedExam::remarks()
   std::map<std::string, std::size_t> orders;  // exams by what the order of their frames rests on
-  std::vector<std::string> notes;             // what files say against themselves, as sentences
+  std::map<std::string, NoteCount> notes;     // by their texts
   std::size_t unchanged = 0;                  // exams whose lost frames were tried again in vain
   bool stopped = false;                       // by a signal, before all was done
   double seconds = 0, compute_s = 0;    // in all, and of these in forward passes, as the mean of

@@ -96,13 +96,6 @@ std::string partly_finite_text(const PipelineResult& result) {
                 " with values that are NaN (shown black) or infinite (black or white)\n");
 }
 
-std::string remarks_text(const PipelineResult& result) {
-  std::string text;
-  for (const auto& [remark, exams] : result.remarks)
-    text += concat("note       ", plural(exams, "exam"), ": ", remark, "\n");
-  return text;
-}
-
 // "order      by acquisition time 3 exams, by place 2"
 std::string orders_text(const PipelineResult& result) {
   std::vector<std::string> parts;
@@ -112,12 +105,17 @@ std::string orders_text(const PipelineResult& result) {
   return parts.empty() ? "" : concat("order      ", join(parts, ", "), "\n");
 }
 
+// "note       3 exams, 'a.mp4' first: frames are interlaced"
 std::string notes_text(const PipelineResult& result) {
   std::string text;
-  for (std::size_t i = 0; i < result.notes.size() && i < kShown; ++i)
-    text += concat("against    its header: ", result.notes[i], "\n");
-  if (result.notes.size() > kShown)
-    text += concat("           and ", result.notes.size() - kShown, " more (--json lists all)\n");
+  std::size_t shown = 0;
+  for (const auto& [note, of] : result.notes) {
+    if (shown++ == kShown)
+      return text +
+             concat("           and ", result.notes.size() - kShown, " more (--json lists all)\n");
+    text +=
+        concat("note       ", plural(of.exams, "exam"), ", '", of.file, "' first: ", note, "\n");
+  }
   return text;
 }
 
@@ -139,6 +137,13 @@ Json lost_json(const PipelineResult& result) {
                     {"frames", failure.frames},
                     {"reason", failure.reason}});
   return lost;
+}
+
+Json notes_json(const PipelineResult& result) {
+  Json notes = Json::array();
+  for (const auto& [note, of] : result.notes)
+    notes.push_back({{"note", note}, {"exams", of.exams}, {"file", of.file}});
+  return notes;
 }
 
 Json seconds_json(const std::map<std::string, double>& stages) {
@@ -168,8 +173,7 @@ std::string to_text(const ExtractSummary& summary) {
   if (summary.metadata_updated)
     text +=
         concat("updated    ", plural(summary.metadata_updated, "exam"), " without extraction\n");
-  text += orders_text(result) + remarks_text(result) + notes_text(result) +
-          partly_finite_text(result) + lost_text(result);
+  text += orders_text(result) + notes_text(result) + partly_finite_text(result) + lost_text(result);
   for (std::size_t i = 0; i < result.failures.size() && i < kShown; ++i)
     text += concat("failed     exam '", result.failures[i].exam, "': ", result.failures[i].reason,
                    "\n");
@@ -214,9 +218,8 @@ Json to_json(const ExtractSummary& summary) {
             {"lost", lost_json(result)},
             {"lost_frames", lost_frames(result)},
             {"partly_finite_frames", result.partly_finite},
-            {"remarks", result.remarks},
             {"orders", result.orders},
-            {"notes", result.notes},
+            {"notes", notes_json(result)},
             {"stopped", result.stopped},
             {"cached",
              {{"exams", summary.cached_exams},

@@ -108,10 +108,10 @@ void ClipDecoder::note_packet() {
     packets_.back().is_damaged = packets_.back().is_damaged || is_corrupt;
   } else {
     // Animations build each frame upon the one before, whatever their packets say.
-    const bool builds_up =
-        codec_->codec_id == AV_CODEC_ID_GIF || codec_->codec_id == AV_CODEC_ID_APNG;
-    packets_.push_back({packet_->pts != AV_NOPTS_VALUE ? packet_->pts : packet_->dts,
-                        !builds_up && (packet_->flags & AV_PKT_FLAG_KEY) != 0, is_corrupt});
+    packets_.push_back(
+        {packet_->pts != AV_NOPTS_VALUE ? packet_->pts : packet_->dts,
+         !is_animation(*input_.stream().codecpar) && (packet_->flags & AV_PKT_FLAG_KEY) != 0,
+         is_corrupt});
   }
   codec_->reordered_opaque = std::ssize(packets_) - 1;
 }
@@ -155,7 +155,7 @@ DecodedFacts ClipDecoder::facts() const {
 bool ClipDecoder::is_intra_only() const {
   const AVCodecDescriptor* codec = avcodec_descriptor_get(codec_->codec_id);
   return codec != nullptr && (codec->props & AV_CODEC_PROP_INTRA_ONLY) != 0 &&
-         codec_->codec_id != AV_CODEC_ID_GIF && codec_->codec_id != AV_CODEC_ID_APNG;
+         !is_animation(*input_.stream().codecpar);
 }
 
 }  // namespace coldframe::frames

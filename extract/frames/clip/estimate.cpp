@@ -25,7 +25,7 @@ class ClipEstimate : public FileSource {
     return times_.at(static_cast<std::size_t>(index));
   }
   std::string lost_tail() const override { return lost_tail_; }
-  std::string remark() const override { return remark_; }
+  std::vector<std::string> notes() const override { return notes_; }
   bool wants_range() const override {
     return is_deep_ && options_.window.kind == Window::Kind::kPercentiles && !range_;
   }
@@ -41,7 +41,8 @@ class ClipEstimate : public FileSource {
   ReaderOptions options_;
   std::vector<ClipPacket> packets_;  // in the order of presentation
   std::vector<double> times_;
-  std::string lost_tail_, remark_;
+  std::string lost_tail_;
+  std::vector<std::string> notes_;
   bool is_deep_ = false;
   std::optional<ValueRange> range_;
 };
@@ -59,7 +60,7 @@ void ClipEstimate::look() {
   if (packets_.empty()) {
     throw DataError(fault.empty() ? "not one frame of it can be found" : fault);
   }
-  remark_ = remark_of(input, is_interlaced(input.stream()), options_);
+  notes_ = notes_on(input, is_interlaced(input.stream()), options_);
   is_deep_ = is_deep(input.stream().codecpar->format);
   std::vector<std::int64_t> stamps;
   for (const ClipPacket& packet : packets_)
@@ -70,6 +71,8 @@ void ClipEstimate::look() {
     stamps.push_back(AV_NOPTS_VALUE);
   }
   times_ = settle_times(stamps, input.stream().time_base);
+  if (std::string gap = gap_in(times_); !is_animation(*input.stream().codecpar) && !gap.empty())
+    notes_.push_back(std::move(gap));
   const AVRational rate = input.stream().avg_frame_rate;
   if (!std::isnan(times_.front()) || rate.num <= 0 || !input.has_clock()) return;
   for (std::size_t i = 0; i < times_.size(); ++i) {  // not all packets of MPEG streams have a time

@@ -50,6 +50,11 @@ struct IoDeleter {
 };
 using IoPointer = std::unique_ptr<AVIOContext, IoDeleter>;
 
+// Each frame builds upon the one before, and a pause is meant.
+inline bool is_animation(const AVCodecParameters& codec) {
+  return codec.codec_id == AV_CODEC_ID_GIF || codec.codec_id == AV_CODEC_ID_APNG;
+}
+
 inline std::string ffmpeg_error(int code) {
   std::array<char, AV_ERROR_MAX_STRING_SIZE> text{};
   av_strerror(code, text.data(), text.size());

@@ -13,9 +13,8 @@ namespace {
 void read_all(ClipInput& input, ClipPackets& packets) {
   const PacketPointer packet(av_packet_alloc());
   if (!packet) throw std::bad_alloc();
-  const AVCodecID codec = input.stream().codecpar->codec_id;
   FieldPairs fields(input.stream());
-  const bool has_keys = codec != AV_CODEC_ID_GIF && codec != AV_CODEC_ID_APNG;
+  const bool has_keys = !is_animation(*input.stream().codecpar);
   while (input.read(*packet)) {
     if (packet->flags & AV_PKT_FLAG_CORRUPT) packets.all_shown_when_told = false;
     if (packet->pts == AV_NOPTS_VALUE) packets.all_shown_when_told = false;

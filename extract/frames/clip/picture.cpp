@@ -101,18 +101,19 @@ bool is_deep(int pixel_format) {
   return format != nullptr && format->comp[0].depth > 8 && !(format->flags & AV_PIX_FMT_FLAG_FLOAT);
 }
 
-std::string remark_of(const ClipInput& input, bool is_interlaced, const ReaderOptions& options) {
-  std::vector<std::string> remarks;
+std::vector<std::string> notes_on(const ClipInput& input, bool is_interlaced,
+                                  const ReaderOptions& options) {
+  std::vector<std::string> notes;
   const AVStream& stream = input.stream();
   const double aspect = aspect_of(stream.sample_aspect_ratio, stream.codecpar->sample_aspect_ratio);
   if (aspect != 1 && !options.square_pixels)
-    remarks.push_back(concat("pixels are not square (", fixed(aspect, 3),
-                             " times as wide as high); --square-pixels makes them so"));
+    notes.push_back(concat("pixels are not square (", fixed(aspect, 3),
+                           " times as wide as high); --square-pixels makes them so"));
   if (is_interlaced && !options.deinterlace)
-    remarks.emplace_back("frames are interlaced; --deinterlace keeps one field of each");
+    notes.emplace_back("frames are interlaced; --deinterlace keeps one field of each");
   if (input.streams() > 1)
-    remarks.push_back(concat("of ", input.streams(), " streams of pictures the largest is read"));
-  return join(remarks, "; ");
+    notes.push_back(concat("of ", input.streams(), " streams of pictures the largest is read"));
+  return notes;
 }
 
 int matrix_orientation(std::span<const std::int32_t, 9> matrix) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "extract/frames/clip/ffmpeg.h"
 #include "extract/frames/clip/input.h"
@@ -20,8 +21,9 @@ namespace coldframe::frames {
 // multiples of 90°.
 int matrix_orientation(std::span<const std::int32_t, 9> matrix);
 
-// What a person should know of how the clip's pictures are shown, as Source::remark().
-std::string remark_of(const ClipInput& input, bool is_interlaced, const ReaderOptions& options);
+// What a person should know of how the clip's pictures are shown, as Source::notes().
+std::vector<std::string> notes_on(const ClipInput& input, bool is_interlaced,
+                                  const ReaderOptions& options);
 
 // Samples of more than 8 bits, to which a window applies.
 bool is_deep(int pixel_format);

@@ -79,7 +79,7 @@ constexpr const char* kLost =
 struct DecodedClip {
   std::vector<PacketFacts> packets;
   std::vector<DecodedFacts> frames;
-  bool is_intra_only = false;
+  bool is_intra_only = false, is_animation = false;
   AVRational unit{1, 1};  // of time stamps, in seconds
   std::string fault;      // why more may be lost behind these; "" where nothing is
 };
@@ -109,7 +109,7 @@ class VideoSource : public FileSource {
   }
 
   std::string lost_tail() const override { return lost_tail_; }
-  std::string remark() const override { return remark_; }
+  std::vector<std::string> notes() const override { return notes_; }
   void read(std::span<const std::int64_t> indices,
             const std::function<void(Frame&&)>& sink) override;
 
@@ -138,7 +138,7 @@ class VideoSource : public FileSource {
   std::vector<ClipSlot> slots_;   // of every frame but the lost tail; empty with part_
   std::vector<double> times_;     // of every frame, once they were counted
   std::string lost_tail_;         // why the clip's last frame is incomplete
-  std::string remark_;
+  std::vector<std::string> notes_;
   bool is_interlaced_ = false, is_deep_ = false;  // any frame
   std::optional<ValueRange> range_;               // found in the values of deep frames
   KeptFrames kept_;                               // all decoded ones (of part_), or none
@@ -162,6 +162,7 @@ DecodedClip VideoSource::decode_all() {
   ClipDecoder decoder(file_.open());
   converter_ = decoder.converter(options_);
   clip.is_intra_only = decoder.is_intra_only();
+  clip.is_animation = is_animation(*decoder.input().stream().codecpar);
   clip.unit = decoder.input().stream().time_base;
   bool keeps = true;
   try {
@@ -176,7 +177,7 @@ DecodedClip VideoSource::decode_all() {
                      : concat("frame ", clip.frames.size(), " cannot be decoded: ", error.what());
   }
   clip.packets = decoder.packets();
-  remark_ = remark_of(decoder.input(), is_interlaced_, options_);
+  notes_ = notes_on(decoder.input(), is_interlaced_, options_);
   return clip;
 }
 
@@ -189,7 +190,7 @@ bool VideoSource::count_by_part() {
     const auto take = [&](const ClipDecoder& decoder) {
       if (!converter_) converter_ = decoder.converter(options_);
       keep(decoder, keeps);
-      remark_ = remark_of(decoder.input(), is_interlaced_, options_);
+      notes_ = notes_on(decoder.input(), is_interlaced_, options_);
     };
     if (part_ && decode_part(file_, *part_, take)) {
       times_ = part_->times;
@@ -233,6 +234,8 @@ void VideoSource::count_frames() {
     stamps.push_back(AV_NOPTS_VALUE);
   }
   times_ = settle_times(stamps, clip.unit);
+  if (std::string gap = gap_in(times_); !clip.is_animation && !gap.empty())
+    notes_.push_back(std::move(gap));
 }
 
 // −1: it is lost.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "extract/frames/clip/ffmpeg.h"
@@ -14,5 +15,8 @@ namespace coldframe::frames {
 // that the decoder still holds at the file's end: these continue the others' interval where that is
 // constant, and are NaN where it is not.
 std::vector<double> settle_times(const std::vector<std::int64_t>& stamps, const AVRational& unit);
+
+// Where frames that come evenly otherwise leave a gap, as Source::notes(); "" where they do not.
+std::string gap_in(const std::vector<double>& times);
 
 }  // namespace coldframe::frames

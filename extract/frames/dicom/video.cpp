@@ -47,14 +47,17 @@ class DicomVideo : public FileSource {
   }
   double start_time() const override { return start_time_; }
   std::string lost_tail() const override { return clip_->lost_tail(); }
-  std::string remark() const override { return clip_->remark(); }
   bool wants_range() const override { return clip_->wants_range(); }
   void survey(ValueSurvey& values) override { clip_->survey(values); }
   void set_range(const ValueRange& range) override { clip_->set_range(range); }
   Window range_window(const Window& asked) const override { return clip_->range_window(asked); }
   bool finds_range_alone() const override { return clip_->finds_range_alone(); }
   OrderBasis basis() const override { return {kFileOrder, stated_by_}; }
-  std::vector<std::string> notes() const override { return notes_; }
+  std::vector<std::string> notes() const override {
+    std::vector<std::string> notes = clip_->notes();
+    notes.insert(notes.end(), notes_.begin(), notes_.end());
+    return notes;
+  }
 
   void read(std::span<const std::int64_t> indices,
             const std::function<void(Frame&&)>& sink) override {

@@ -69,11 +69,14 @@ class NiftiSource : public FileSource {
     if (header_.times == 1) return std::numeric_limits<double>::quiet_NaN();
     return static_cast<double>(index / slices()) * header_.interval_s;
   }
-  std::string remark() const override {
+  std::vector<std::string> notes() const override {
+    std::vector<std::string> notes;
     if (header_.may_be_colour())
-      return "the fourth dimension's bytes are read as times; a colour is intent code 2003, or in "
-             "dimension 5";
-    return header_.is_sform_singular ? "the sform is singular, and the qform holds" : "";
+      notes.emplace_back(
+          "the fourth dimension's bytes are read as times; a colour is intent code 2003, or in "
+          "dimension 5");
+    if (header_.is_sform_singular) notes.emplace_back("its sform is singular, and the qform holds");
+    return notes;
   }
   void read(std::span<const std::int64_t> indices,
             const std::function<void(Frame&&)>& sink) override;

@@ -40,8 +40,9 @@ class TiffSource : public FileSource {
     return at < frames_.size() ? frames_[at].time_s : std::numeric_limits<double>::quiet_NaN();
   }
   std::size_t streams() const override { return channels_.size(); }
-  std::string remark() const override {
-    return left_out_ > 0 ? "pages that its OME-XML does not name are left out" : "";
+  std::vector<std::string> notes() const override {
+    if (left_out_ == 0) return {};
+    return {"pages that its OME-XML does not name are left out"};
   }
   // Of every frame.
   std::vector<ChannelFrame> frame_facts() const {

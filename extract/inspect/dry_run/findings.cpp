@@ -145,9 +145,6 @@ std::vector<Check> checks() {
        "train then knows the frames' order only; if the times matter and are known, give them in a "
        "manifest's column time",
        unknown_times},
-      {"remarks", "read in a way that may not be meant",
-       "see whether the frames are as they should be; what can be done otherwise is said beside",
-       [](const ExamSurvey& exam) { return join(exam.remarks, "; "); }},
       {"order_by_names", "their order rests on file names alone",
        "check that the names count the frames in time; a manifest's column time or the order of "
        "its "
@@ -155,14 +152,14 @@ std::vector<Check> checks() {
        [](const ExamSurvey& exam) {
          return exam.failure.empty() && exam.basis.names_alone ? plural(exam.frames, "frame") : "";
        }},
-      {"against_header", "read otherwise than their headers say",
-       "check that these frames look right; the writer of the files ought to mend the headers",
+      {"notes", "read otherwise than their headers say, or in a way that may not be meant",
+       "check that these frames look right; what can be done otherwise is said beside, and where "
+       "headers are wrong, their writer ought to mend them",
        [](const ExamSurvey& exam) {
-         return exam.notes.empty()
-                    ? ""
-                    : concat(exam.notes.front(),
-                             exam.notes.size() > 1 ? concat(" and ", exam.notes.size() - 1, " more")
-                                                   : "");
+         if (exam.notes.empty()) return std::string();
+         return concat(
+             "'", exam.notes.front().file, "': ", exam.notes.front().text,
+             exam.notes.size() > 1 ? concat(" and ", exam.notes.size() - 1, " more") : "");
        }},
       {"dark", "dark throughout",
        "the backbone sees next to nothing in them; give --window 1%,99% or CENTER,WIDTH where one "

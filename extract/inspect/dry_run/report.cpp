@@ -205,7 +205,6 @@ Json exam_json(const frames::ExamSpec& spec, const ExamSurvey& exam) {
   json["missing"] = exam.missing;
   json["lost"] = exam.lost;
   json["partly_finite"] = exam.partly_finite;
-  json["remarks"] = exam.remarks;
   json["inputs"] = exam.inputs;
   json["times"] = {{"kind", times_word(exam.timing.kind)},
                    {"span_s", json_number(exam.timing.span_s)},
@@ -216,7 +215,9 @@ Json exam_json(const frames::ExamSpec& spec, const ExamSurvey& exam) {
   json["order"] = {{"by", exam.basis.order},
                    {"times_by", exam.basis.times},
                    {"names_alone", exam.basis.names_alone}};
-  json["notes"] = exam.notes;
+  json["notes"] = Json::array();
+  for (const frames::Note& note : exam.notes)
+    json["notes"].push_back({{"note", note.text}, {"file", note.file}});
   json["sizes"] = sizes;
   json["bright_regions"] = bright;
   json["brightest_level"] = exam.brightest < 0 ? Json(nullptr) : Json(exam.brightest);

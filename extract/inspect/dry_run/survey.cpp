@@ -130,7 +130,6 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
     note_slot(slot, found);
   }
   found.kind = opened.kind();
-  found.remarks = opened.remarks();
   found.frames = times.size();
   found.timing = describe_times(times);
   found.basis = opened.basis();

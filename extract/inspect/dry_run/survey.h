@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "extract/frames/opened_exam.h"
 #include "extract/frames/source.h"
 #include "extract/inspect/dry_run/burned_in.h"
 #include "extract/inspect/dry_run/timing.h"
@@ -34,7 +35,6 @@ struct ExamSurvey {
   std::size_t frames = 0, missing = 0;  // all slots, and those of them without a file
   std::size_t lost = 0;               // of these, whose file cannot be read, or of the sampled ones
   std::string fault;                  // of the first that is lost
-  std::vector<std::string> remarks;   // as OpenedExam::remarks()
   std::size_t partly_finite = 0;      // frames of which some values are NaN or infinite
   std::size_t selected = 0;           // slots that would be extracted
   double decode_s = 0;                // of one core for what the job decodes, from the samples
@@ -42,12 +42,12 @@ struct ExamSurvey {
   std::uint64_t thumbnail_bytes = 0;  // of all selected frames, from the sampled ones
   Timing timing;                      // of all slots
   frames::OrderBasis basis = {};      // of their order and times
-  std::vector<std::string> notes = {};  // what the files say against themselves
-  std::vector<std::size_t> phases;      // frames in each phase of --phases, of all slots
-  std::vector<Size> sizes;              // distinct ones of the sampled frames, before any crop
-  std::vector<Digest> pictures;         // of the sampled frames' pixels; not of plain ones
-  std::vector<frames::Rect> bright;     // still bright regions that mask and crop leave
-  int brightest = -1;                   // level of the sampled frames, as those; -1: none sampled
+  std::vector<frames::Note> notes = {};  // of its files
+  std::vector<std::size_t> phases;       // frames in each phase of --phases, of all slots
+  std::vector<Size> sizes;               // distinct ones of the sampled frames, before any crop
+  std::vector<Digest> pictures;          // of the sampled frames' pixels; not of plain ones
+  std::vector<frames::Rect> bright;      // still bright regions that mask and crop leave
+  int brightest = -1;                    // level of the sampled frames, as those; -1: none sampled
 };
 
 struct Survey {

@@ -197,7 +197,6 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
   if (stopped) return;
   require_enough(info, result.lost, settings_.min_frames, tasks_[result.task].held);
   info.source_kind = opened.kind();
-  result.remarks = opened.remarks();
   result.basis = opened.basis();
   result.notes = opened.notes();
   std::set<std::filesystem::path> were_read;

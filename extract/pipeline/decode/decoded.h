@@ -18,6 +18,7 @@
 #include "common/files/fingerprint.h"
 #include "common/threads/bounded_queue.h"
 #include "extract/frames/frame_order.h"
+#include "extract/frames/opened_exam.h"
 
 namespace coldframe::extract {
 
@@ -50,9 +51,8 @@ struct DecodedExam {
   std::optional<cache::Failure> failure;
   std::vector<cache::Failure> lost = {};  // of frames
   std::size_t partly_finite = 0;          // of its frames; in these some values are NaN or infinite
-  std::vector<std::string> remarks = {};  // as OpenedExam::remarks()
   frames::OrderBasis basis = {};          // of their order and times
-  std::vector<std::string> notes = {};    // what the files say against themselves
+  std::vector<frames::Note> notes = {};   // of its files
   bool as_before = false;                 // unchanged: the same frames are still unreadable
 };
 

@@ -69,10 +69,10 @@ Json read(const frames::ExamSpec& exam, const frames::FrameSelection& selection,
       return true;
     });
     line["kind"] = summary.kind;
-    line["remarks"] = summary.remarks;
     line["order"] = summary.basis.order;
     line["times"] = summary.basis.times;
-    line["notes"] = summary.notes;
+    line["notes"] = Json::array();
+    for (const auto& note : summary.notes) line["notes"].push_back(note.text);
     line["slots"] = slots;
   } catch (const DataError& error) {
     line["error"] = error.what();

@@ -14,8 +14,7 @@ struct ExamSummary {
   std::string kind;  // as OpenedExam::kind()
   std::size_t slots = 0;
   OrderBasis basis;
-  std::vector<std::string> notes;
-  std::vector<std::string> remarks = {};
+  std::vector<Note> notes;
 };
 
 // By the reader of this name, whatever the file looks like.
@@ -40,7 +39,7 @@ inline ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selecti
     return sink(std::move(slot));
   });
   if (!found && !fault.empty()) throw DataError(fault);
-  return {opened.kind(), selected.size(), opened.basis(), opened.notes(), opened.remarks()};
+  return {opened.kind(), selected.size(), opened.basis(), opened.notes()};
 }
 
 }  // namespace coldframe::frames

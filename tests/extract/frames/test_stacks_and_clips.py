@@ -177,7 +177,7 @@ def test_planes_lie_where_their_description_places_them(tmp_path):
     assert "places this frame in page 3, and it has 3 pages" in slots[3]["fault"]
     described(tmp_path / "c.tif", pages, '<TiffData IFD="1" PlaneCount="2"/>', times=2)
     exam = one(tmp_path / "c.tif")
-    assert hashes(exam) == [grey(page) for page in pages[1:]] and "left out" in exam["remarks"][0]
+    assert hashes(exam) == [grey(page) for page in pages[1:]] and "left out" in exam["notes"][0]
 
 
 def nifti(path, values, affine=np.diag([-2.0, 2, 3, 1]), change=lambda header: None):
@@ -292,6 +292,17 @@ def test_of_a_frame_of_two_fields_each_loss_counts_once(tmp_path, name, packet):
     assert [slot["sha256"] for slot in slots if slot["present"]] == [whole[i]["sha256"] for i in range(20) if i not in gone]
 
 
+def test_frames_that_a_damaged_container_hides_are_told(tmp_path):
+    """Matroska's reader goes on at the next cluster, and says nothing."""
+    path = ffmpeg(tmp_path / "a.mkv", "-c:v", "mjpeg", "-cluster_time_limit", "400", source="testsrc2=s=64x48:r=25:d=4")
+    assert len(one(path)["slots"]) == 100 and one(path)["notes"] == []
+    damage(path, 52, within=False)
+    exam = one(path)
+    assert 80 < len(exam["slots"]) < 99 and one(path, "--estimate")["notes"] == exam["notes"]
+    assert times(exam)[51] == pytest.approx(51 / 25) and times(exam)[52] > 2.1
+    assert "pass between its frames 51 and 52, and 0.040 s between the others" in exam["notes"][0]
+
+
 def test_a_look_at_a_clip_of_fields_counts_frames(tmp_path):
     raw, path = tmp_path / "a.h264", tmp_path / "a.mkv"
     raw.write_bytes(h264_fields.stream([30 + 8 * i for i in range(20)]))
@@ -359,7 +370,7 @@ def test_of_two_streams_of_pictures_the_larger_is_read(tmp_path):
                         "-map", f"{order[0]}:v", "-map", f"{order[1]}:v", "-c:v", "ffv1", str(path)], check=True)
         exam = one(path)
         assert {(slot["width"], slot["height"]) for slot in exam["slots"]} == {(160, 120)}
-        assert exam["remarks"] == ["of 2 streams of pictures the largest is read"]
+        assert exam["notes"] == ["of 2 streams of pictures the largest is read"]
 
 
 @pytest.mark.parametrize("stored, aspect, shown", [((80, 112), "7/5", (112, 112)), ((96, 64), "16/15", (102, 64)), ((90, 40), "1/2", (45, 40))])
@@ -367,9 +378,9 @@ def test_square_pixels(tmp_path, stored, aspect, shown):
     size = f"{stored[0]}x{stored[1]}"
     path = ffmpeg(tmp_path / "a.mkv", "-vf", f"setsar={aspect}", "-pix_fmt", "gray", "-c:v", "ffv1", source=f"testsrc2=s={size}:d=0.2")
     exam = one(path)
-    assert (exam["slots"][0]["width"], exam["slots"][0]["height"]) == stored and "--square-pixels" in exam["remarks"][0]
+    assert (exam["slots"][0]["width"], exam["slots"][0]["height"]) == stored and "--square-pixels" in exam["notes"][0]
     exam = one(path, "--square-pixels", f"--dump={tmp_path / 'ours'}")
-    assert (exam["slots"][0]["width"], exam["slots"][0]["height"]) == shown and exam["remarks"] == []
+    assert (exam["slots"][0]["width"], exam["slots"][0]["height"]) == shown and exam["notes"] == []
     ours = np.fromfile(tmp_path / "ours", np.uint8).reshape(-1, shown[1], shown[0], 3)
     scaled = subprocess.run(["ffmpeg", "-v", "error", "-i", path, "-vf", f"scale={shown[0]}:{shown[1]}:flags=bicubic", "-f", "rawvideo",
                              "-pix_fmt", "gray", "-"], capture_output=True, check=True).stdout
@@ -384,9 +395,9 @@ def test_deinterlacing_keeps_the_first_field(tmp_path, pixels, first):
     wide = pixels != "gray"
     window = ["--window=511.5,1023"] if wide else []
     exam = one(path, *window)
-    assert "interlaced" in exam["remarks"][0]
+    assert "interlaced" in exam["notes"][0]
     exam = one(path, "--deinterlace", *window, f"--dump={tmp_path / 'ours'}")
-    assert exam["remarks"] == []
+    assert exam["notes"] == []
     raw = subprocess.run(["ffmpeg", "-v", "error", "-i", path, "-f", "rawvideo", "-pix_fmt", pixels, "-"], capture_output=True, check=True)
     stored = np.frombuffer(raw.stdout, "<u2" if wide else "u1").reshape(-1, 48, 64).astype(int)
     wanted = stored.copy()
@@ -470,6 +481,6 @@ def test_case_of_twelve_bits(name):
 @needs_cases
 def test_case_of_pixels_that_are_not_square():
     path = CASES / "21_sample_aspect/anamorphic.mp4"
-    assert "pixels are not square" in one(path)["remarks"][0]
+    assert "pixels are not square" in one(path)["notes"][0]
     slot = one(path, "--square-pixels")["slots"][0]
     assert (slot["width"], slot["height"]) == (224, 224)
