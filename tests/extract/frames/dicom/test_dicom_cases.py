@@ -9,7 +9,7 @@ import numpy as np
 import pydicom
 import pytest
 from PIL import Image
-from pydicom.encaps import encapsulate, encapsulate_extended
+from pydicom.encaps import encapsulate, encapsulate_extended, generate_frames
 
 from frames_helper import SHARED, read, run, write_manifest
 from test_dicom import new_dataset, read_one, store
@@ -549,7 +549,11 @@ def test_shared_cases_of_colour(tmp_path, number, most):
     case, = CASES.glob(f"{number}_*")
     _, frames = read_one(case / "a.dcm", tmp_path)
     difference = np.abs(frames.astype(int) - np.load(case / "expected_rgb.npy"))
-    assert difference.mean() < 1 and (difference > most).mean() < 0.01  # JPEG loses more at edges
+    assert difference.mean() < 1 and (difference > most).mean() < 0.01
+    if number == "06":  # the code lost up to 25 levels at edges; what it kept is read as libjpeg-turbo reads it
+        codes = generate_frames(pydicom.dcmread(case / "a.dcm").PixelData)
+        decoded = np.stack([np.asarray(Image.open(io.BytesIO(code)).convert("RGB")) for code in codes])
+        assert np.abs(frames.astype(int) - decoded).max() <= 1
 
 
 @pytest.mark.skipif(not CASES.exists(), reason="no shared cases here")
