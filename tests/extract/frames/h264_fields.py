@@ -65,10 +65,11 @@ def field(frame, bottom, level, is_key):
 
 
 def stream(levels, rate=25, group=5):
-    """A frame of each level, of which every `group`th stands alone."""
+    """A frame of each level, of which every `group`th stands alone; the second field of every third one repeats."""
     out = b""
     for i, level in enumerate(levels):
         key = i % group == 0
         start = b"\0\0\0\1\x09\xf0" + (headers(rate) if key else b"")
-        out += start + field(i % group, False, level, key) + b"\0\0\0\1\x09\xf0" + field(i % group, True, level, False)
+        second = field(i % group, True, None if i % 3 == 2 else level, False)
+        out += start + field(i % group, False, level, key) + b"\0\0\0\1\x09\xf0" + second
     return out
