@@ -59,6 +59,9 @@ inline NumberBounds or_zero(NumberBounds bounds) {
 // Puts an option's word in its place; ConfigError names the option and what is expected.
 struct SetOption : std::function<void(const std::string& option, const std::string& word)> {
   using function::function;
+  // Puts what a recipe records of the option in the same place, within the same bounds:
+  // ConfigError. Json::exception for another kind of value.
+  std::function<void(const std::string& option, const Json& recorded)> restore = {};
   bool refuses_empty = false;  // else an empty word is as good as none
   bool is_local = false;       // a path or a secret: ini_text() leaves it out
 };
@@ -111,14 +114,38 @@ Number parse_number(const std::string& option, const std::string& word,
   refuse_number(option, word, bounds);
 }
 
+template <typename Number>
+Number restored_number(const std::string& option, const Json& recorded,
+                       const NumberBounds& bounds) {
+  const bool valid =
+      std::is_integral_v<Number> ? recorded.is_number_integer() : recorded.is_number();
+  if (valid && bounds.contain(recorded.get<double>())) return recorded.get<Number>();
+  refuse_number(option, recorded.dump(), bounds);
+}
+
+inline SetOption with_restore(SetOption set, decltype(SetOption::restore) restore) {
+  set.restore = std::move(restore);
+  return set;
+}
+
+template <typename Place>
+struct NumberOf {
+  using Type = Place;
+};
+template <typename Number>
+struct NumberOf<std::optional<Number>> {
+  using Type = Number;
+};
+
 // `place` is a number or an optional one.
 template <typename Place>
 SetOption number(Place& place, const NumberBounds& bounds = {}) {
+  using Number = typename NumberOf<Place>::Type;
   SetOption set = [&place, bounds](const std::string& option, const std::string& word) {
-    if constexpr (requires { place.has_value(); })
-      place = parse_number<typename Place::value_type>(option, word, bounds);
-    else
-      place = parse_number<Place>(option, word, bounds);
+    place = parse_number<Number>(option, word, bounds);
+  };
+  set.restore = [&place, bounds](const std::string& option, const Json& recorded) {
+    place = restored_number<Number>(option, recorded, bounds);
   };
   set.refuses_empty = true;
   return set;
@@ -126,15 +153,20 @@ SetOption number(Place& place, const NumberBounds& bounds = {}) {
 
 template <typename Place, typename T>
 SetOption one_of(Place& place, const WordTable<T>& table) {
-  return [&place, table](const std::string& option, const std::string& word) {
+  const auto set = [&place, table](const std::string& option, const std::string& word) {
     place = choice(option, word, table);
   };
+  return with_restore(set, [set](const std::string& option, const Json& recorded) {
+    set(option, recorded.get<std::string>());
+  });
 }
 
 // A text or a path.
 template <typename Place>
 SetOption text(Place& place) {
-  return [&place](const std::string&, const std::string& word) { place = word; };
+  return with_restore(
+      [&place](const std::string&, const std::string& word) { place = word; },
+      [&place](const std::string&, const Json& recorded) { place = recorded.get<std::string>(); });
 }
 
 inline SetOption local(SetOption set) {
@@ -142,14 +174,20 @@ inline SetOption local(SetOption set) {
   return set;
 }
 
+// What a recipe records of a switch says that it is on.
 inline SetOption flag(bool& place) {
-  return [&place](const std::string&, const std::string&) { place = true; };
+  return with_restore([&place](const std::string&, const std::string&) { place = true; },
+                      [&place](const std::string&, const Json&) { place = true; });
 }
 
-// place = parse(word)
+// place = parse(word); a recipe records such a word.
 template <typename Place, typename Parse>
 SetOption parsed(Place& place, Parse parse) {
-  return [&place, parse](const std::string&, const std::string& word) { place = parse(word); };
+  return with_restore(
+      [&place, parse](const std::string&, const std::string& word) { place = parse(word); },
+      [&place, parse](const std::string&, const Json& recorded) {
+        place = parse(recorded.get<std::string>());
+      });
 }
 
 template <typename T>

@@ -1,5 +1,5 @@
 // The options of `extract`, a row for each: name, place, bounds, help, and its key in the recipe.
-// The rows refer to `options`, so that they set it, and record what it holds. Internal to extract.
+// The rows refer to `options`, so that they set it, and record what it holds.
 #pragma once
 
 #include <vector>
@@ -26,9 +26,14 @@ OptionRows storage_options(ExtractOptions& options);
 // How the job treats exams, parts and failures, and what it prints.
 OptionRows run_options(ExtractOptions& options);
 
-// What no row says alone, once the rows have set the options. ConfigError.
-void finish_input(const GivenWords& given, ExtractOptions& options);
-void finish_pixels(const GivenWords& given, ExtractOptions& options);
+// What no row says alone, once the rows have set the options, of words or of a recipe: what goes
+// together, and what follows. ConfigError; DataError for a mask that cannot be read.
+void finish_input(ExtractOptions& options);
+void finish_pixels(ExtractOptions& options);
+void finish_backbone(ExtractOptions& options);
+
+// What only words leave open.
+void size_tiles(const GivenWords& given, ExtractOptions& options);
 void finish_views(const GivenWords& given, ExtractOptions& options);
 void require_one_choice_of_devices(const GivenWords& given);
 

@@ -124,22 +124,10 @@ void finish_run(const GivenWords& given, const ExtractOptions& options) {
   check_backbone_choice(given);
 }
 
-void finish_backbone(const GivenWords& given, ExtractOptions& options) {
-  vit::BackboneOptions& backbone = options.backbone;
-  // A config's projection belongs to its pooling: who names tokens gets them as they are.
+// A config's projection belongs to its pooling: who names tokens gets them as they are.
+void choose_projection(const GivenWords& given, vit::FeatureOptions& features) {
   if ((given.contains("pool") || given.contains("layers")) && !given.contains("projection"))
-    backbone.features.projection = false;
-  if (!options.dry_run && backbone.random_seed && backbone.architecture.empty())
-    throw ConfigError("--random-weights needs --architecture NAME or --preset NAME");
-  backbone.image_size = options.preprocessing.image_size;
-  if (!options.cut) return;
-  if (*options.cut > 0 && given.contains("backbone"))
-    throw ConfigError(concat("--cut ", *options.cut,
-                             ": a compiled module does not show what enters its blocks; give its "
-                             "weights with --weights, or --cut 0 to store the pixels"));
-  if (options.preprocessing.tiles.size > 0)
-    throw ConfigError("--cut and --tiles do not go together: it is whole frames that are tuned on");
-  backbone.features.cut = *options.cut;
+    features.projection = false;
 }
 
 // The cache is gone on with, and so is the monitor's table.
@@ -159,6 +147,11 @@ void check_named_files(const ExtractOptions& options) {
 
 OptionRows backbone_options(ExtractOptions& options) {
   vit::BackboneOptions& backbone = options.backbone;
+  std::vector<std::int64_t>& layers = backbone.features.layers;
+  const auto restore_layers = [&layers](const std::string&, const Json& recorded) {
+    layers = recorded.get<std::vector<std::int64_t>>();
+    vit::require_layers(layers, recorded.dump());
+  };
   return {
       {"weights", "FILE|FOLDER", local(parsed(backbone.weights, without_trailing_slash)),
        "weights of a ViT: .safetensors, .pth, .bin, .ckpt, an index of shards, or a folder of the "
@@ -167,22 +160,42 @@ OptionRows backbone_options(ExtractOptions& options) {
        "a compiled module [B,3,H,W] -> [B,D] instead: TorchScript, or a package of AOTInductor "
        "(.pt2)"},
       {"random-weights", "SEED", number(backbone.random_seed, at_least(0)),
-       "seeded random weights of --architecture instead"},
+       "seeded random weights of --architecture instead", "", "features.backbone.seed"},
       {"architecture", "NAME", text(backbone.architecture),
        "timm's name, e.g. vit_small_patch16_224"},
       {"heads", "N", number(backbone.heads, at_least(1)),
-       "attention heads (default: what name, config or published models of these shapes have)"},
+       "attention heads (default: what name, config or published models of these shapes have)", "",
+       "features.backbone.architecture.heads"},
       {"activation", "KIND", one_of(backbone.activation, vit::kActivations),
-       "gelu, gelu_tanh, quick_gelu or silu (default likewise)"},
+       "gelu, gelu_tanh, quick_gelu or silu (default likewise)", "",
+       "features.backbone.architecture.activation"},
       {"preset", "NAME", text(options.preset), preset_names()},
-      {"pool", "KIND", parsed(backbone.features.pooling, vit::parse_pooling), vit::list_poolings()},
-      {"layers", "N,N,…", parsed(backbone.features.layers, vit::parse_layers),
+      {"pool", "KIND", parsed(backbone.features.pooling, vit::parse_pooling), vit::list_poolings(),
+       "", "features.backbone.pooling"},
+      {"layers", "N,N,…", with_restore(parsed(layers, vit::parse_layers), restore_layers),
        "blocks, counted from 1, whose pooled outputs are put side by side, as in DINO's linear "
-       "probing: 9,10,11,12 (default: the last block)"},
+       "probing: 9,10,11,12 (default: the last block)",
+       "", "features.backbone.layers"},
       {"projection", nullptr, flag(backbone.features.projection),
        "project the pooled features to the space that a CLIP's images share with its texts, as a "
-       "CLIP's config does by itself where neither --pool nor --layers is given"},
+       "CLIP's config does by itself where neither --pool nor --layers is given",
+       "", "features.backbone.projection"},
   };
+}
+
+void finish_backbone(ExtractOptions& options) {
+  vit::BackboneOptions& backbone = options.backbone;
+  if (!options.dry_run && backbone.random_seed && backbone.architecture.empty() && !backbone.stated)
+    throw ConfigError("--random-weights needs --architecture NAME or --preset NAME");
+  backbone.image_size = options.preprocessing.image_size;
+  if (!options.cut) return;
+  if (*options.cut > 0 && !backbone.module.empty())
+    throw ConfigError(concat("--cut ", *options.cut,
+                             ": a compiled module does not show what enters its blocks; give its "
+                             "weights with --weights, or --cut 0 to store the pixels"));
+  if (options.preprocessing.tiles.size > 0)
+    throw ConfigError("--cut and --tiles do not go together: it is whole frames that are tuned on");
+  backbone.features.cut = *options.cut;
 }
 
 OptionRows storage_options(ExtractOptions& options) {
@@ -254,16 +267,18 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   if (const auto lines = ini_text(repeated, given))
     options.repeated = concat("# besides: ", local_names(repeated, given), "\n", *lines);
   for (const OptionRows* rows : {&input, &storage, &machine, &run}) set_options(*rows, given);
-  finish_input(given, options);
+  finish_input(options);
   require_one_choice_of_devices(given);
   finish_run(given, options);
   // What was given goes before what preset and config say.
   apply_preset(given, options);
   if (!options.dry_run) apply_config(given, options);
   for (const OptionRows* rows : {&backbone, &pixels, &views}) set_options(*rows, given);
-  finish_pixels(given, options);
+  size_tiles(given, options);
+  finish_pixels(options);
   finish_views(given, options);
-  finish_backbone(given, options);
+  choose_projection(given, options.backbone.features);
+  finish_backbone(options);
   check_named_files(options);
   return options;
 }

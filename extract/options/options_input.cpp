@@ -17,6 +17,14 @@ const WordTable<int> kAxes{{"x", 0},        {"y", 1},       {"z", 2},
 const WordTable<frames::DicomGrouping> kGroupings{{"series", frames::DicomGrouping::kSeries},
                                                   {"study", frames::DicomGrouping::kStudy}};
 
+void require_slices(bool valid, const frames::SliceRange& range, const std::string& text) {
+  if (valid && range.begin >= 0 && range.step > 0 && (range.end < 0 || range.end > range.begin))
+    return;
+  throw ConfigError(concat("--slices '", text,
+                           "': expected BEGIN:END:STEP as in Python, counted from 0, END "
+                           "excluded, e.g. 20:140:4 or ::2, or one index"));
+}
+
 // BEGIN:END:STEP as Python's slices, each part optional, without negative numbers; or one index.
 frames::SliceRange parse_slices(const std::string& text) {
   const auto parts = split(text, ':');
@@ -29,11 +37,7 @@ frames::SliceRange parse_slices(const std::string& text) {
     valid = parse_int(part, *targets[i]) && *targets[i] >= 0;
   }
   if (parts.size() == 1) range.end = range.begin + 1;
-  valid = valid && range.step > 0 && (range.end < 0 || range.end > range.begin);
-  if (!valid)
-    throw ConfigError(concat("--slices '", text,
-                             "': expected BEGIN:END:STEP as in Python, counted from 0, END "
-                             "excluded, e.g. 20:140:4 or ::2, or one index"));
+  require_slices(valid, range, text);
   return range;
 }
 
@@ -50,16 +54,20 @@ std::vector<std::pair<std::string, std::string>> parse_columns(const std::string
   return columns;
 }
 
+void require_phases(bool valid, const std::vector<double>& bounds, const std::string& text) {
+  const auto falls = [](double before, double bound) { return bound <= before; };
+  if (valid && std::ranges::adjacent_find(bounds, falls) == bounds.end()) return;
+  throw ConfigError(concat("--phases '", text, "': expected rising seconds, as in 103,518"));
+}
+
 // Rising bounds, "103,518".
 std::vector<double> parse_phases(const std::string& text) {
   std::vector<double> bounds;
-  for (const std::string& word : split(text, ',')) {
-    double bound = 0;
-    if (!parse_double(trim(word), bound) || !std::isfinite(bound) ||
-        (!bounds.empty() && bound <= bounds.back()))
-      throw ConfigError(concat("--phases '", text, "': expected rising seconds, as in 103,518"));
-    bounds.push_back(bound);
-  }
+  bool valid = true;
+  for (const std::string& word : split(text, ','))
+    valid =
+        parse_double(trim(word), bounds.emplace_back()) && std::isfinite(bounds.back()) && valid;
+  require_phases(valid, bounds, text);
   return bounds;
 }
 
@@ -77,6 +85,15 @@ Json recorded(const frames::SliceRange& slices) {
           {"step", slices.step}};
 }
 
+frames::SliceRange restored_slices(const Json& recorded) {
+  const Json& end = recorded.at("end");
+  const frames::SliceRange range{recorded.at("begin").get<std::int64_t>(),
+                                 end == "last" ? -1 : end.get<std::int64_t>(),
+                                 recorded.at("step").get<std::int64_t>()};
+  require_slices(end == "last" || range.end >= 0, range, recorded.dump());
+  return range;
+}
+
 // A bound of time; an infinite one is none.
 Json recorded(double seconds) {
   return std::isfinite(seconds) ? Json(seconds) : Json(nullptr);
@@ -88,14 +105,28 @@ OptionRows input_options(ExtractOptions& options) {
   frames::FrameSelection& selection = options.selection;
   frames::ReaderOptions& reader = options.reader;
   const auto list = [](const std::string& word) { return split(word, ','); };
-  const bool has_streams = !options.streams.empty() && options.streams != "none";
+  const bool has_streams = !options.streams.empty() && options.streams != frames::kNoStreams;
+  const NumberBounds some = at_least(1);
+  const auto restore_frames = [&selection, some](const std::string& option, const Json& recorded) {
+    selection.count = recorded == "all" ? 0 : restored_number<std::int64_t>(option, recorded, some);
+  };
+  const auto restore_phases = [&selection](const std::string&, const Json& recorded) {
+    selection.phases = recorded.get<std::vector<double>>();
+    require_phases(true, selection.phases, recorded.dump());
+  };
+  const auto restore_slices = [&reader](const std::string&, const Json& recorded) {
+    reader.slices = restored_slices(recorded);
+  };
+  const auto restore_exif = [&reader](const std::string&, const Json&) {
+    reader.ignore_exif = false;
+  };
   return {
       {"input", "PATH", local(text(options.input)),
        "folder, file, CSV manifest (columns exam, path, …) or split (.json, as MedNet has it)"},
-      {"frames", "N", number(selection.count, at_least(1)),
+      {"frames", "N", with_restore(number(selection.count, some), restore_frames),
        "N frames spread evenly over an exam (default: all)", "", "storage.frames",
        selection.count == 0 ? Json("all") : Json(selection.count)},
-      {"phases", "S,…", parsed(selection.phases, parse_phases),
+      {"phases", "S,…", with_restore(parsed(selection.phases, parse_phases), restore_phases),
        "bounds of phases in elapsed seconds, e.g. 103,518: --frames takes an equal share of each",
        "", "storage.selection.phases",
        selection.phases.empty() ? Json(nullptr) : Json(selection.phases)},
@@ -144,11 +175,11 @@ OptionRows input_options(ExtractOptions& options) {
        "interlaced frames of clips: the first field, the lines between as means of neighbours", "",
        "features.reading.fields", reader.deinterlace ? Json("first") : Json(nullptr)},
       // Caches without the key hold JPEG images as they were stored.
-      {"ignore-exif", nullptr, flag(reader.ignore_exif),
+      {"ignore-exif", nullptr, with_restore(flag(reader.ignore_exif), restore_exif),
        "leave JPEG images as they are stored, whatever turn their EXIF data states, as caches made "
        "before this option have them",
        "", "features.reading.exif", reader.ignore_exif ? Json(nullptr) : Json("upright")},
-      {"slices", "B:E:S", parsed(reader.slices, parse_slices),
+      {"slices", "B:E:S", with_restore(parsed(reader.slices, parse_slices), restore_slices),
        "slices of a volume, as in Python, e.g. 20:140:4", "", "storage.slices",
        recorded(reader.slices)},
       {"group", "KIND", one_of(reader.grouping, kGroupings),
@@ -164,11 +195,11 @@ OptionRows input_options(ExtractOptions& options) {
   };
 }
 
-void finish_input(const GivenWords& given, ExtractOptions& options) {
+void finish_input(ExtractOptions& options) {
   const frames::FrameSelection& selection = options.selection;
   if (options.input.empty())
     throw ConfigError("--input is missing: name a folder, a file, a CSV manifest or a split");
-  if (given.contains("every") && given.contains("fps"))
+  if (selection.every > 1 && selection.fps > 0)
     throw ConfigError("--every and --fps both thin out; give one of them");
   if (!(selection.start_s < selection.end_s))
     throw ConfigError(concat("--start ", selection.start_s, " and --end ", selection.end_s,
@@ -179,13 +210,13 @@ void finish_input(const GivenWords& given, ExtractOptions& options) {
     return std::ranges::find(options.frame_columns, name) != options.frame_columns.end();
   };
   if (options.streams.empty() && is_frame_column("stream")) options.streams = "stream";
-  const bool is_named = !options.streams.empty() && options.streams != "none";
+  const bool is_named = !options.streams.empty() && options.streams != frames::kNoStreams;
   if (is_named && !is_frame_column(options.streams))
     throw ConfigError(
         concat("--streams ", options.streams, ": name the column in --frame-columns, too"));
   options.reader.from_s = selection.start_s;
   options.reader.until_s = selection.end_s;
-  if (const char* salt = std::getenv(kSaltVariable); salt && !given.contains("patient-salt"))
+  if (const char* salt = std::getenv(kSaltVariable); salt && options.reader.patient_salt.empty())
     options.reader.patient_salt = salt;
 }
 

@@ -11,6 +11,13 @@
 namespace coldframe::extract {
 namespace {
 
+float channel_of(const std::string& option, double value, bool positive, const std::string& text,
+                 const std::string& part) {
+  if (std::isfinite(value) && (!positive || value > 0)) return static_cast<float>(value);
+  throw ConfigError(concat("--", option, " '", text, "': '", part, "' is not a ",
+                           positive ? "positive " : "", "number"));
+}
+
 std::array<float, 3> parse_channels(const std::string& option, const std::string& text,
                                     bool positive) {
   const auto parts = split(text, ',');
@@ -21,10 +28,19 @@ std::array<float, 3> parse_channels(const std::string& option, const std::string
   for (std::size_t channel = 0; channel < 3; ++channel) {
     double value = 0;
     const auto& part = parts[parts.size() == 1 ? 0 : channel];
-    if (!parse_double(trim(part), value) || !std::isfinite(value) || (positive && value <= 0))
-      throw ConfigError(concat("--", option, " '", text, "': '", part, "' is not a ",
-                               positive ? "positive " : "", "number"));
-    values[channel] = static_cast<float>(value);
+    if (!parse_double(trim(part), value)) value = std::nan("");
+    values[channel] = channel_of(option, value, positive, text, part);
+  }
+  return values;
+}
+
+std::array<float, 3> restored_channels(const std::string& option, const Json& recorded,
+                                       bool positive) {
+  std::array<float, 3> values{};
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    const Json& value = recorded.at(channel);
+    values[channel] =
+        channel_of(option, value.get<double>(), positive, recorded.dump(), value.dump());
   }
   return values;
 }
@@ -79,49 +95,68 @@ frames::CropRule parse_crop(const std::string& word) {
 OptionRows pixel_options(ExtractOptions& options) {
   using namespace preprocess;
   Preprocessing& p = options.preprocessing;
-  const auto channels = [](std::array<float, 3>& place, bool positive) -> SetOption {
-    return [&place, positive](const std::string& option, const std::string& word) {
-      place = parse_channels(option, word, positive);
-    };
+  const auto channels = [](std::array<float, 3>& place, bool positive) {
+    return with_restore(
+        [&place, positive](const std::string& option, const std::string& word) {
+          place = parse_channels(option, word, positive);
+        },
+        [&place, positive](const std::string& option, const Json& recorded) {
+          place = restored_channels(option, recorded, positive);
+        });
+  };
+  const auto restore_size = [&p](const std::string&, const Json& recorded) {
+    p.image_size = recorded.get<ImageSize>();
+    require_image_size(p.image_size, recorded.dump());
   };
   return {
       {"mask", "FILE", local(text(options.mask)),
        "image of the frames' size: what is black there becomes black"},
       {"crop", "X,Y,W,H", parsed(p.crop, parse_crop),
        "keep this rectangle of each frame, in pixels or shares (50%, 100%-50); auto: fundus disc, "
-       "ultrasound sector, no borders"},
+       "ultrasound sector, no borders",
+       "", "features.preprocessing.crop"},
       {"spacing", "MM", number(p.spacing_mm, above(0, "mm")),
-       "resample to MM millimetres per pixel, after the crop"},
+       "resample to MM millimetres per pixel, after the crop", "",
+       "features.preprocessing.spacing_mm"},
       {"tiles", "OVERLAP", number(p.tiles.overlap, {0, 0.9}),
        "slide a window over large frames and average its features, e.g. 0.25 (default overlap)",
-       "0.25"},
+       "0.25", "features.preprocessing.tiles.overlap"},
       {"tile-size", "PX", number(p.tiles.size, {8, 65536, "pixels"}),
-       "the window's side in pixels of the frame (default: --image-size)"},
-      {"image-size", "S|HxW", parsed(p.image_size, parse_image_size),
-       "the backbone's input is S x S pixels (default 224), or H high and W wide"},
+       "the window's side in pixels of the frame (default: --image-size)", "",
+       "features.preprocessing.tiles.size"},
+      {"image-size", "S|HxW", with_restore(parsed(p.image_size, parse_image_size), restore_size),
+       "the backbone's input is S x S pixels (default 224), or H high and W wide", "",
+       "features.preprocessing.image_size"},
       {"resize", "KIND", one_of(p.resize, kResizes),
-       "shortest (then centre crop; default), squash or pad"},
+       "shortest (then centre crop; default), squash or pad", "", "features.preprocessing.resize"},
       {"crop-pct", "F", number(p.crop_pct, {0, 1, "", true}),
-       "resize to the size divided by F before the crop (default 1)"},
+       "resize to the size divided by F before the crop (default 1)", "",
+       "features.preprocessing.crop_pct"},
       {"interpolation", "KIND", one_of(p.interpolation, kInterpolations),
-       "bicubic (default) or bilinear"},
+       "bicubic (default) or bilinear", "", "features.preprocessing.interpolation"},
       {"resampler", "KIND", one_of(p.resampler, kResamplers),
-       "pillow (default), torch, pillow12 (Pillow before 13), or transformers (version 5)"},
-      {"mean", "V[,V,V]", channels(p.mean, false), "subtracted from pixels scaled to 0…1"},
-      {"std", "V[,V,V]", channels(p.std, true), "divides them"},
+       "pillow (default), torch, pillow12 (Pillow before 13), or transformers (version 5)", "",
+       "features.preprocessing.resampler"},
+      {"mean", "V[,V,V]", channels(p.mean, false), "subtracted from pixels scaled to 0…1", "",
+       "features.preprocessing.mean"},
+      {"std", "V[,V,V]", channels(p.std, true), "divides them", "", "features.preprocessing.std"},
   };
 }
 
-void finish_pixels(const GivenWords& given, ExtractOptions& options) {
+void size_tiles(const GivenWords& given, ExtractOptions& options) {
   preprocess::Preprocessing& p = options.preprocessing;
-  refuse_constants_of_levels(p.mean, p.std);
   if (given.contains("tile-size") && !given.contains("tiles"))
     throw ConfigError("--tile-size needs --tiles");
-  if (given.contains("tiles") && !p.image_size.is_square())
-    throw ConfigError(concat("--tiles are squares, and the backbone's input is ", p.image_size,
-                             "; give --image-size S"));
   if (given.contains("tiles") && p.tiles.size == 0)
     p.tiles.size = static_cast<int>(p.image_size.width);
+}
+
+void finish_pixels(ExtractOptions& options) {
+  preprocess::Preprocessing& p = options.preprocessing;
+  refuse_constants_of_levels(p.mean, p.std);
+  if (p.tiles.size > 0 && !p.image_size.is_square())
+    throw ConfigError(concat("--tiles are squares, and the backbone's input is ", p.image_size,
+                             "; give --image-size S"));
   if (!options.mask.empty()) p.mask = load_mask(options.mask, options.reader);
 }
 

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <iterator>
 
+#include "common/cli/error.h"
 #include "common/text/text.h"
 #include "extract/options/option_groups.h"
 
 namespace coldframe::extract {
 namespace {
+
+constexpr const char* kExifKey = "features.reading.exif";  // states that the option is not given
 
 // What the options' rows say, under keys such as "storage.selection.every".
 void record(const OptionRows& rows, cache::Recipe& recipe) {
@@ -20,22 +23,58 @@ void record(const OptionRows& rows, cache::Recipe& recipe) {
   }
 }
 
+// The rows of what a recipe states of one frame's features and of which frames there are, stored as
+// which type; views, thumbnails and a cut are of the cache.
+OptionRows rows_of_frames(ExtractOptions& options) {
+  OptionRows rows;
+  for (const OptionRows& group : {pixel_options(options), backbone_options(options),
+                                  input_options(options), storage_options(options)})
+    std::ranges::copy_if(group, std::back_inserter(rows), [](const OptionRow& row) {
+      return !row.key.empty() && row.name != std::string_view("thumbnails");
+    });
+  return rows;
+}
+
 // The value that a recipe has at a key such as "storage.selection.every"; null: none.
-Json value_at(const Json& storage, const std::string& key) {
+Json value_at(const cache::Recipe& recipe, const std::string& key) {
   const std::vector<std::string> names = split(key, '.');
-  if (names.front() != "storage") return nullptr;
-  Json value = storage;
+  Json value = names.front() == "features" ? recipe.features : recipe.storage;
   for (std::size_t i = 1; i < names.size(); ++i)
     value = value.is_object() ? value.value(names[i], Json()) : Json();
   return value;
 }
 
-// Lists have commas, --slices colons between their parts.
-std::string option_word(const Json& value) {
+void restore(const OptionRow& row, const Json& recorded) {
+  try {
+    if (!recorded.is_null()) row.set.restore(row.name, recorded);
+  } catch (const Json::exception&) {
+    throw DataError(concat("it has ", recorded.dump(), " at ", row.key, ", and --", row.name,
+                           " takes no such value"));
+  }
+}
+
+// DataError unless the options make frames and pixels as the recipe says, and nothing else.
+void require_followed(const cache::Recipe& recipe, ExtractOptions options) {
+  cache::Recipe made = recipe;  // for what these options do not decide
+  made.features["preprocessing"] = preprocess::to_json(options.preprocessing);
+  made.features.erase("reading");
+  made.storage = Json::object();
+  for (const char* key : {"views", "augment", "thumbnails", "cut"})
+    if (recipe.storage.contains(key)) made.storage[key] = recipe.storage[key];
+  record(rows_of_frames(options), made);
+  const auto differences = cache::differences(recipe, made, {"it has", "this version"});
+  if (!differences.empty()) throw DataError(join(differences, "; "));
+}
+
+// Lists have commas, sizes an x, --slices colons between their parts.
+std::string option_word(const OptionRow& row, const Json& value) {
+  if (row.value_name == nullptr) return "true";
   if (!value.is_structured()) return value.is_string() ? value.get<std::string>() : value.dump();
   std::vector<std::string> parts;
-  for (const Json& part : value) parts.push_back(part == "last" ? "" : option_word(part));
-  return join(parts, value.is_array() ? "," : ":");
+  for (const Json& part : value) parts.push_back(part == "last" ? "" : part.dump());
+  return join(parts, value.is_object()                            ? ":"
+                     : row.name == std::string_view("image-size") ? "x"
+                                                                  : ",");
 }
 
 // "" for random weights, and for a name that JSON cannot hold.
@@ -71,32 +110,47 @@ cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& ba
   return recipe;
 }
 
-std::string frame_options(const Json& storage) {
-  ExtractOptions options;
-  OptionRows rows = input_options(options);
-  std::ranges::copy_if(storage_options(options), std::back_inserter(rows),
-                       [](const OptionRow& row) { return row.name == std::string_view("store"); });
-  std::string text;
-  for (const OptionRow& row : rows) {
-    const Json value = value_at(storage, row.key);
-    if (value.is_null() || value == "all") continue;
-    const std::string word = row.value_name == nullptr ? "true" : option_word(value);
-    if (row.name == std::string_view("streams")) text += concat("frame-columns = ", word, "\n");
-    text += concat(row.name, " = ", word, "\n");
+ExtractOptions follow_recipe(const cache::Recipe& recipe, ExtractOptions options) {
+  options.reader.ignore_exif = true;  // where the recipe does not say otherwise
+  options.streams = frames::kNoStreams;
+  try {
+    for (const OptionRow& row : rows_of_frames(options)) restore(row, value_at(recipe, row.key));
+    if (const Json shape = value_at(recipe, "features.backbone.architecture"); !shape.is_null())
+      options.backbone.stated = vit::architecture_from_json(shape);
+    auto& columns = options.frame_columns;
+    const std::string& streams = options.streams;
+    if (streams != frames::kNoStreams && std::ranges::find(columns, streams) == columns.end())
+      columns.push_back(streams);
+    finish_input(options);
+    finish_pixels(options);
+    finish_backbone(options);
+    require_followed(recipe, options);
+  } catch (const Error& error) {
+    throw DataError(concat("the recipe cannot be followed: ", error.what()));
   }
-  return text;
+  return options;
 }
 
-bool is_recipe_option(std::string_view name) {
+std::string recipe_lines(const cache::Recipe& recipe) {
   ExtractOptions options;
-  const auto is_named = [&](const OptionRow& row) { return row.name == name && !row.set.is_local; };
-  for (const OptionRows& rows : {backbone_options(options), pixel_options(options)})
-    if (std::ranges::any_of(rows, is_named)) return name != "preset";
-  for (const OptionRows& rows : {input_options(options), storage_options(options)})
-    if (std::ranges::any_of(
-            rows, [&](const OptionRow& row) { return is_named(row) && !row.key.empty(); }))
-      return name != "thumbnails";
-  return name == "cut" || name == "frame-columns";
+  std::string text =
+      "# How these exams' features were made: coldframe extract --config extract.ini --weights "
+      "FOLDER\n";
+  const auto add = [&](const char* name, const std::string& word) {
+    text += concat(name, " = ", word, "\n");
+  };
+  const bool upright = !value_at(recipe, kExifKey).is_null();
+  for (const OptionRow& row : rows_of_frames(options)) {
+    const Json value = value_at(recipe, row.key);
+    if (value.is_null() || value == "all" || row.key == kExifKey) continue;
+    const std::string word = option_word(row, value);
+    if (row.name == std::string_view("streams")) add("frame-columns", word);
+    add(row.name, word);
+  }
+  if (!upright) add("ignore-exif", "true");
+  if (!value_at(recipe, "features.preprocessing.mask").is_null())
+    text += "# and the mask of those frames, with --mask\n";
+  return text;
 }
 
 }  // namespace coldframe::extract

@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "cache/format/recipe.h"
 #include "extract/options/options.h"
@@ -16,10 +15,11 @@ std::optional<cache::Cut> cut_of(const ExtractOptions& options, const vit::Backb
 
 cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& backbone);
 
-// The options that choose an exam's frames and store their features as `storage` of a recipe says,
-// a line for --config each. Views, thumbnails and a cut are not among them.
-std::string frame_options(const Json& storage);
-// True for options that a recipe records and that name no file.
-bool is_recipe_option(std::string_view name);
+// Sets what a recipe states of frames and their features; the input, files of weights and a mask,
+// the machine and what else a cache may hold (views, thumbnails, a cut) stay as they are. DataError
+// for what this version's options do not take, or would do otherwise.
+ExtractOptions follow_recipe(const cache::Recipe& recipe, ExtractOptions options);
+// The same, for people: a line for --config each.
+std::string recipe_lines(const cache::Recipe& recipe);
 
 }  // namespace coldframe::extract

@@ -37,16 +37,22 @@ std::string list_poolings() {
   return join(words, ", ");
 }
 
-std::vector<std::int64_t> parse_layers(const std::string& text) {
-  std::vector<std::int64_t> layers;
-  for (const std::string& word : split(text, ',')) {
-    std::int64_t layer = 0;
-    if (!parse_int(trim(word), layer) || layer < 1 || (!layers.empty() && layer <= layers.back()))
+void require_layers(const std::vector<std::int64_t>& layers, const std::string& text) {
+  std::int64_t before = 0;
+  for (const std::int64_t layer : layers) {
+    if (layer <= before)
       throw ConfigError(concat("--layers '", text,
                                "': expected numbers of blocks from 1 that rise,",
                                " such as 9,10,11,12"));
-    layers.push_back(layer);
+    before = layer;
   }
+}
+
+std::vector<std::int64_t> parse_layers(const std::string& text) {
+  std::vector<std::int64_t> layers;
+  for (const std::string& word : split(text, ','))
+    if (!parse_int(trim(word), layers.emplace_back())) layers.back() = 0;  // no block's number
+  require_layers(layers, text);
   return layers;
 }
 

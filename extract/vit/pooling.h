@@ -38,6 +38,8 @@ struct FeatureOptions {
 
 // "9,10,11,12"; ConfigError unless they are whole numbers from 1 that rise.
 std::vector<std::int64_t> parse_layers(const std::string& text);
+// ConfigError likewise; `text` is the list as it was given.
+void require_layers(const std::vector<std::int64_t>& layers, const std::string& text);
 
 // The blocks of which features are made, counted from 1.
 std::vector<std::int64_t> layers_of(const FeatureOptions& options,

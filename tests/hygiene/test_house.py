@@ -57,7 +57,7 @@ ROOMS = {
                                       "train_temporal/tasks"},
     "train_temporal/training": COMMON | {"common/torch", "train_temporal/ridge"} | EVALUATION
                                | MODELS,
-    # The one room of training that reaches into extract.
+    # Of extract it takes the ViT.
     "train_temporal/tune": COMMON | {"common/torch", "extract/vit",
                                      "extract/preprocess/normalization.h", "train_temporal/data",
                                      "train_temporal/models", "train_temporal/models/kernels",
@@ -71,7 +71,8 @@ ROOMS = {
     # What training would take before it runs: architectures, and the steps of tune.
     "train_temporal/plan": COMMON | {"common/torch", "extract/vit", "train_temporal/models",
                                      "train_temporal/plan", "train_temporal/tune"},
-    "train_temporal/run": COMMON | {"common/torch", "cache",
+    # The options of exams as they come, and recipes for people, are extract's.
+    "train_temporal/run": COMMON | {"common/torch", "cache", "extract",
                                     "train_temporal/report", "train_temporal/run"} | EVALUATION | MODELS,
     # A finished run as one folder, which predicts from exams as they come.
     "train_temporal/bundle": COMMON | {"common/torch", "cache", "extract", "extract/frames",

@@ -138,6 +138,7 @@ constexpr Key kKeys[] = {{"/name", Kind::string},
                          {"/backbone/kind", Kind::string},
                          {"/backbone/file", Kind::string, true},
                          {"/backbone/mask", Kind::string, true},
+                         {"/backbone/cut", Kind::number_unsigned, true},
                          {"/recipe/features/backbone/kind", Kind::string}};
 
 constexpr Key kTargetKeys[] = {{"/name", Kind::string},

@@ -47,8 +47,8 @@ std::vector<std::string> find_faults(const std::filesystem::path& folder,
 //
 //   bundle.json                 format, versions, licence, recipe, backbone, targets, training
 //   README.md                   the model card, with front matter as the Hugging Face hub reads it
-//   extract.ini                 the recipe as options of `coldframe extract --config`
-//   train.ini                   the training's options, without its files
+//   extract.ini, train.ini      for people: the recipe and the training's options, without files,
+//                               as `coldframe extract` and `train` take them by --config
 //   backbone/…                  the weights: one file, or shards and their index; a mask
 //   models/STEM.safetensors     the fits of all folds and seeds; of tuned ones a folder models/STEM
 //   controls/NAME/…             likewise of each control that the run has kept

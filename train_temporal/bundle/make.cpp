@@ -543,18 +543,16 @@ Json metrics_of(const fs::path& run) {
 // Only what reproduces the recipe is of any use: weights, masks and options are taken from the
 // bundle as predict will take them.
 void require_recipe(const Bundle& bundle) {
-  const auto options = extract_options(bundle, {"--input", ".", "--device", "cpu"});
+  extract::ExtractOptions asked;
+  asked.input = ".";
+  const auto options = extract_options(bundle, asked);
   const auto backbone = vit::make_backbone(options.backbone, torch::kCPU, Precision::kFp32);
   const cache::Recipe made = extract::make_recipe(options, *backbone);
-  const auto frames = [](const cache::Recipe& recipe) {
-    return extract::frame_options(recipe.storage);
-  };
-  if (made.feature_digest() == bundle.recipe().feature_digest() &&
-      frames(made) == frames(bundle.recipe()))
-    return;
-  throw DataError(
-      concat("the run's recipe cannot be followed with these weights by this version:\n  ",
-             join(cache::differences(bundle.recipe(), made, {"the run has", "made"}), "\n  ")));
+  if (made.feature_digest() == bundle.recipe().feature_digest()) return;
+  throw DataError(concat(
+      "the run's recipe cannot be followed with these weights by this version:\n  ",
+      join(cache::differences(bundle.recipe().features, made.features, {"the run has", "made"}),
+           "\n  ")));
 }
 
 // The author's words go into the card as they are; <script> is refused.

@@ -20,7 +20,6 @@
 #include "extract/vit/published/published.h"
 #include "train_temporal/bundle/bundle.h"
 #include "train_temporal/bundle/make.h"
-#include "train_temporal/run/tuned_backbone.h"
 
 namespace coldframe::bundle {
 
@@ -94,30 +93,18 @@ std::string published_name(const Json& architecture) {
   return "";
 }
 
-// The recipe as options, and the name that spares `extract` a guess.
+// The recipe for people, and the name that spares `extract` a guess.
 std::string options_text(const temporal::ModelMetadata& card) {
-  const cache::Recipe& recipe = card.recipe;
-  const Json& backbone = recipe.features.at("backbone");
-  std::string text = temporal::extract_options(recipe.features);
+  const Json& backbone = card.recipe.features.at("backbone");
+  std::string text = extract::recipe_lines(card.recipe);
   if (backbone.contains("architecture"))
     if (const std::string name = published_name(backbone["architecture"]); !name.empty())
       text += concat("architecture = ", name, "\n");
-  if (backbone.contains("seed")) text += concat("random-weights = ", backbone["seed"].dump(), "\n");
-  text += extract::frame_options(recipe.storage);
-  if (card.tuned) text += concat("cut = ", recipe.storage.at("cut").at("block").dump(), "\n");
+  if (card.tuned) text += concat("cut = ", card.recipe.storage.at("cut").at("block").dump(), "\n");
   return text;
 }
 
 }  // namespace
-
-void require_recipe_options(const std::string& text) {
-  for (const std::string& line : split(text, '\n')) {
-    const std::string key = trim(line.substr(0, line.find('=')));
-    if (key.empty() || key.starts_with('#') || extract::is_recipe_option(key)) continue;
-    throw DataError(concat("'", kOptionsFile, "': '", key,
-                           "' is not an option of a recipe; the bundle was altered"));
-  }
-}
 
 PackedBackbone pack_backbone(const temporal::ModelMetadata& card, const BackboneFiles& files,
                              const fs::path& folder) {
@@ -137,12 +124,11 @@ PackedBackbone pack_backbone(const temporal::ModelMetadata& card, const Backbone
   if (kind == "vit") pack_vit(backbone, files.weights, folder, packed);
   if (kind != "vit" && kind != "random") pack_module(backbone, files.weights, folder, packed);
   pack_mask(features, files.mask, folder, packed);
+  if (card.tuned) packed.facts["cut"] = card.recipe.storage.at("cut").at("block");
   return packed;
 }
 
 namespace {
-
-constexpr std::uint64_t kLongestOptions = 1 << 20;
 
 extract::ComputeDevices devices_for(const extract::ExtractOptions& options) {
   budget_device_memory(options.devices, options.batch.memory_budget);
@@ -151,35 +137,24 @@ extract::ComputeDevices devices_for(const extract::ExtractOptions& options) {
 
 }  // namespace
 
-extract::ExtractOptions extract_options(const Bundle& bundle, std::vector<std::string> words) {
+extract::ExtractOptions extract_options(const Bundle& bundle, extract::ExtractOptions asked) {
   const Json& backbone = bundle.facts().at("backbone");
-  const std::string kind = backbone.at("kind");
-  const auto add = [&](const char* option, const std::string& value) {
-    words.insert(words.end(), {option, value});
-  };
-  in_context(concat("bundle '", bundle.folder().string(), "'"), [&] {
-    require_recipe_options(read_text_file(bundle.file(kOptionsFile), kLongestOptions));
-  });
-  add("--config", bundle.file(kOptionsFile));
+  vit::BackboneOptions& named = asked.backbone;
   if (backbone.contains("file"))
-    add(kind == "vit" ? "--weights" : "--backbone",
-        bundle.file(backbone["file"].get<std::string>()));
-  if (backbone.contains("mask")) add("--mask", bundle.file(backbone["mask"].get<std::string>()));
-  add("--out", "features.cache");
-  auto options = extract::parse_extract_options(words);
-  if (!options) throw ConfigError("--help is not an option of a bundle's exams");
+    (backbone.at("kind") == "vit" ? named.weights : named.module) =
+        bundle.file(backbone["file"].get<std::string>());
+  if (backbone.contains("mask")) asked.mask = bundle.file(backbone["mask"].get<std::string>());
+  if (backbone.contains("cut") && !asked.cut) asked.cut = backbone["cut"].get<std::int64_t>();
   const std::string column = bundle.facts().value("stream_column", "");
-  auto& columns = options->frame_columns;
+  auto& columns = asked.frame_columns;
   if (!column.empty() && std::ranges::find(columns, column) == columns.end())
     columns.push_back(column);
-  const Json& stated = bundle.recipe().features.at("backbone");
-  if (stated.contains("architecture"))
-    options->backbone.stated = vit::architecture_from_json(stated["architecture"]);
-  return *options;
+  return in_context(concat("bundle '", bundle.folder().string(), "'"),
+                    [&] { return extract::follow_recipe(bundle.recipe(), asked); });
 }
 
-RawExams::RawExams(const Bundle& bundle, const std::vector<std::string>& words)
-    : options_(extract_options(bundle, words)), devices_(devices_for(options_)) {}
+RawExams::RawExams(const Bundle& bundle, const extract::ExtractOptions& asked)
+    : options_(extract_options(bundle, asked)), devices_(devices_for(options_)) {}
 
 const std::filesystem::path& RawExams::extract() {
   const frames::ExamList exams =

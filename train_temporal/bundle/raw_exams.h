@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "common/files/json.h"
 #include "common/files/publish/scratch_folder.h"
@@ -20,8 +19,8 @@ struct BackboneFiles {
 };
 
 struct PackedBackbone {
-  Json facts;           // kind, and the files' names within the bundle
-  std::string options;  // extract.ini
+  Json facts;           // kind, the files' names within the bundle, and the cut of tuned models
+  std::string options;  // extract.ini, for people
 };
 
 // Copies the files into `folder`. DataError when they are not the recipe's, by their SHA-256;
@@ -29,25 +28,23 @@ struct PackedBackbone {
 PackedBackbone pack_backbone(const temporal::ModelMetadata& card, const BackboneFiles& files,
                              const std::filesystem::path& folder);
 
-// DataError for an extract.ini that sets anything but what PackedBackbone::options may.
-void require_recipe_options(const std::string& text);
-
 // Exams as they come, made into the features that a bundle's models take.
 
-// The options of `extract` for the bundle's recipe: preprocessing, selection, readers, and a
-// backbone with the bundle's weights and the recipe's own architecture. The column of a run's
-// streams is among the frame columns. `words`: more words of
-// `extract`, --input among them. ConfigError.
-extract::ExtractOptions extract_options(const Bundle& bundle, std::vector<std::string> words);
+// `asked` (the input, how its data is laid out, the machine) with all that the bundle's recipe
+// decides: preprocessing, selection, readers, and a backbone with the bundle's weights. The column
+// of a run's streams is among the frame columns. A cut that is asked for goes before that of tuned
+// models. DataError.
+extract::ExtractOptions extract_options(const Bundle& bundle, extract::ExtractOptions asked);
 
 class RawExams {
  public:
   // Finds the devices: before LibTorch does anything else (resolve_device). The bundle must live
   // on.
-  RawExams(const Bundle& bundle, const std::vector<std::string>& words);
+  RawExams(const Bundle& bundle, const extract::ExtractOptions& asked);
 
-  // The pipeline of `extract` on the input of the words, into a temporary cache that lives as long
-  // as this. An exam or a frame that cannot be read is among the cache's failures. Interrupted.
+  // The pipeline of `extract` on the input that is asked for, into a temporary cache that lives as
+  // long as this. An exam or a frame that cannot be read is among the cache's failures.
+  // Interrupted.
   const std::filesystem::path& extract();
 
  private:

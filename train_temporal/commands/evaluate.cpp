@@ -300,7 +300,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (!parse_evaluate_options(arguments, options)) return 0;
   if (!options.out.has_filename()) options.out = options.out.parent_path();
   if (!options.out.empty()) require_replaceable(options.out, options.overwrite);
-  if (options.data.cache.empty() && options.input.empty()) return compare_runs(options);
+  if (options.data.cache.empty() && options.extraction.input.empty()) return compare_runs(options);
   Predictor applied(options);
   Ensemble& ensemble = applied.ensemble();
   options.data.cache = applied.features();

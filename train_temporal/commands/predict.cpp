@@ -31,15 +31,6 @@ namespace coldframe::temporal {
 
 namespace {
 
-// The words of `extract` that the options stand for.
-std::vector<std::string> extraction_words(const ApplyOptions& options) {
-  std::vector<std::string> words = options.extraction;
-  words.insert(words.end(), {"--input", options.input, "--device", options.device});
-  if (options.threads > 0) words.insert(words.end(), {"--threads", concat(options.threads)});
-  if (!options.maps.empty()) words.insert(words.end(), {"--cut", "0"});
-  return words;
-}
-
 std::optional<bundle::Bundle> bundle_of(const ApplyOptions& options) {
   if (options.bundle.empty()) return std::nullopt;
   return bundle::Bundle(options.bundle);
@@ -47,8 +38,8 @@ std::optional<bundle::Bundle> bundle_of(const ApplyOptions& options) {
 
 std::optional<bundle::RawExams> raw_exams_of(const std::optional<bundle::Bundle>& bundle,
                                              const ApplyOptions& options) {
-  if (options.input.empty()) return std::nullopt;
-  return bundle::RawExams(*bundle, extraction_words(options));
+  if (options.extraction.input.empty()) return std::nullopt;
+  return bundle::RawExams(*bundle, options.extraction);
 }
 
 torch::Device resolved(const ApplyOptions& options) {
@@ -147,7 +138,7 @@ Json summary_json(const Ensemble& ensemble, const SequenceReader& cache, const O
     if (target.has_threshold()) entry["threshold"] = ensemble.threshold(t);
     json["targets"].push_back(entry);
   }
-  if (!options.input.empty()) json["failures"] = failures_json(cache);
+  if (!options.extraction.input.empty()) json["failures"] = failures_json(cache);
   if (!outcome.unlike.empty())
     json["unlike_training"] = {{"flagged", count_flagged(outcome.unlike)}, {"rate", kUnlikeRate}};
   json["predictions"] = options.out.string();

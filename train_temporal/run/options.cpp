@@ -8,6 +8,7 @@
 #include "common/files/publish/publish.h"
 #include "common/text/text.h"
 #include "common/text/word_table.h"
+#include "extract/options/option_groups.h"
 #include "train_temporal/models/model_config.h"
 #include "train_temporal/run/named_caches.h"
 #include "train_temporal/tasks/target.h"
@@ -702,25 +703,11 @@ const CommandHelp kPredictHelp{
     "its recipe or, by a bundle, exams as they come.",
     "coldframe predict --bundle model.bundle --input exams --out predictions.csv"};
 
-// Options of `extract` that exams as they come may need, with a value or without.
-struct PassedOption {
-  const char* name;
-  const char* value;  // null: a switch
-  const char* help;
-};
-constexpr PassedOption kPassed[] = {
-    {"columns", "A=B,...", "what the manifest calls its columns, as in extract"},
-    {"frame-columns", "A,B", "manifest columns that hold one value per frame"},
-    {"exam-from", "REGEX", "of a folder: exams and patients by their paths, as in extract"},
-    {"sort", "time", "bring each exam's frames into the order of their times"},
-    {"allow-unordered", nullptr, "accept times that decrease within an exam"},
-    {"keep-patient-id", nullptr, "patients as they are named instead of salted hashes"},
-    {"patient-salt", "TEXT", "of these hashes, as in extract"},
-    {"min-frames", "N", "fail exams with fewer than N readable frames"},
-    {"precision", "TYPE", "of the backbone: auto (default), fp32, bf16 or fp16"},
-    {"decode-threads", "N", "threads that decode and resize"},
-    {"memory-budget", "SIZE", "the most that tensors may take on the device, e.g. 4GiB"},
-};
+// Options of `extract` that exams as they come may need; the recipe decides the others.
+constexpr const char* kRawOptions[] = {"columns",        "frame-columns",   "exam-from",
+                                       "sort",           "allow-unordered", "keep-patient-id",
+                                       "patient-salt",   "min-frames",      "precision",
+                                       "decode-threads", "memory-budget"};
 
 void add_study(OptionRows& rows, ApplyOptions& options) {
   rows.text("run", options.run, "RUN", "a folder that `coldframe train` made").input();
@@ -732,29 +719,25 @@ void add_study(OptionRows& rows, ApplyOptions& options) {
 }
 
 void add_raw(OptionRows& rows, ApplyOptions& options) {
-  std::vector<std::string>& extraction = options.extraction;
-  rows.text("input", options.input, "PATH",
+  extract::ExtractOptions& extraction = options.extraction;
+  rows.text("input", extraction.input, "PATH",
             "with --bundle: exams as they come, a folder, file or CSV manifest as `coldframe "
             "extract` takes them")
       .input();
-  for (const PassedOption& option : kPassed) {
-    const std::string word = concat("--", option.name);
-    rows.parsed(
-        option.name, option.value,
-        [&extraction, word, is_switch = option.value == nullptr](auto&, const std::string& value) {
-          extraction.push_back(word);
-          if (!is_switch) extraction.push_back(value);
-        },
-        option.help);
-  }
+  for (const auto& group :
+       {extract::input_options(extraction), extract::storage_options(extraction),
+        extract::machine_options(extraction)})
+    for (const OptionRow& row : group)
+      if (std::ranges::find(kRawOptions, std::string_view(row.name)) != std::end(kRawOptions))
+        rows.parsed(row.name, row.value_name, row.set, row.help);
 }
 
-void resolve(ApplyOptions& options) {
+void resolve(const OptionRows& rows, ApplyOptions& options) {
   const bool cache = !options.data.cache.empty();
   if (options.run.empty() == options.bundle.empty())
     throw ConfigError(options.run.empty() ? "--run or --bundle is missing; see --help"
                                           : "--run and --bundle: give one of them");
-  const bool raw = !options.input.empty();
+  const bool raw = !options.extraction.input.empty();
   const bool held_out = !cache && !raw && !options.against.empty() && options.bundle.empty();
   if (cache == raw && !held_out)
     throw ConfigError(raw ? "--cache and --input: give one of them"
@@ -763,13 +746,12 @@ void resolve(ApplyOptions& options) {
     throw ConfigError(
         "--input needs --bundle, which holds the backbone; `coldframe bundle make` makes one of a "
         "run, or extract these exams and give --cache");
-  if (!raw && !options.extraction.empty())
-    throw ConfigError(concat(options.extraction.front(), " is for --input; leave it out"));
-  if (raw && options.data.equal_numbers != EqualNumbers::kAsk)
-    options.extraction.insert(
-        options.extraction.end(),
-        {"--equal-numbers", word_for(kEqualNumbers, options.data.equal_numbers)});
+  if (!raw) rows.refuse({std::begin(kRawOptions), std::end(kRawOptions)}, "is for --input");
   if (options.device.empty()) options.device = raw ? "auto" : "cpu";
+  options.extraction.devices = {options.device};
+  options.extraction.threads = static_cast<int>(options.threads);
+  options.extraction.reader.equal_numbers = options.data.equal_numbers;
+  if (!options.maps.empty()) options.extraction.cut = 0;  // the ViT sees the frames again
   check_questions(options.questions);
 }
 
@@ -796,10 +778,10 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
   rows.number("seed", options.bootstrap.seed, at_least(0), "of the resamples");
   add_machine(rows, options.device, options.threads, options.json);
   if (!rows.parse(kEvaluateHelp, arguments)) return false;
-  resolve(options);
+  resolve(rows, options);
   if (options.questions.figures && options.out.empty())
     throw ConfigError("--figures writes into the folder of --out; give that, too");
-  if (options.data.cache.empty() && options.input.empty())
+  if (options.data.cache.empty() && options.extraction.input.empty())
     rows.refuse({"subgroups", "characteristics", "aggregate", "threshold", "labels", "target",
                  "positive", "device", "exam-is-patient", "other-patients", "without-times",
                  "unclear-labels", "equal-numbers"},
@@ -833,7 +815,7 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   rows.toggle("overwrite", options.overwrite, "replace the files");
   add_machine(rows, options.device, options.threads, options.json);
   if (!rows.parse(kPredictHelp, arguments)) return false;
-  resolve(options);
+  resolve(rows, options);
   rows.require("out");
   if (options.maps.empty()) rows.refuse({"weights"}, "is for --maps");
   if (!options.bundle.empty()) rows.refuse({"weights"}, "is for --run: a bundle has its own");

@@ -18,6 +18,7 @@
 #include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
+#include "extract/options/options.h"
 #include "train_temporal/metrics/intervals.h"
 #include "train_temporal/models/model_config.h"
 #include "train_temporal/report/report.h"
@@ -174,8 +175,9 @@ struct ApplyOptions {
   TargetOptions data;
   std::filesystem::path run, bundle;  // one of them
   std::filesystem::path against;      // evaluate: another run to compare with
-  std::filesystem::path input;  // exams as they come, for a bundle; empty: those of data.cache
-  std::vector<std::string> extraction;  // words of `coldframe extract` on these
+  // Of exams as they come, for a bundle, whose recipe decides the rest; no input: those of
+  // data.cache.
+  extract::ExtractOptions extraction;
   std::filesystem::path out;
   std::filesystem::path explain;  // predict: a CSV of contributions by frame; empty: none
   std::filesystem::path maps;     // predict: a folder of maps of patches; empty: none

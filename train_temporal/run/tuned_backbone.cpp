@@ -3,6 +3,7 @@
 #include "common/files/fingerprint.h"
 #include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
+#include "extract/plan/recipe.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -33,17 +34,11 @@ Json shard_index(const StateDict& frozen, const StateDict& tuned) {
   return json;
 }
 
-// "0.485,0.456,0.406"
-std::string listed(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return value.dump();
-  std::vector<std::string> parts;
-  for (const Json& one : value) parts.push_back(one.dump());
-  return join(parts, ",");
-}
-
-std::string image_size_option(const Json& size) {
-  return size.is_array() ? concat(size.at(0).dump(), "x", size.at(1).dump()) : size.dump();
+// The tuned weights have a file, also where those that they come from had none.
+cache::Recipe recipe_of_features(const cache::Recipe& recipe) {
+  cache::Recipe features{recipe.features, Json::object(), Json::object()};
+  features.features["backbone"].erase("seed");
+  return features;
 }
 
 }  // namespace
@@ -67,7 +62,7 @@ std::string BackboneWriter::write(const fs::path& folder, const FitTask& task,
   // Tensors that no fit trains are the source's own: all folds can share their file.
   for (const auto& [name, tensor] : whole(task, record))
     (tensor.is_same(task.tuned->tensors().at(name)) ? frozen : tuned)[name] = tensor;
-  write_file_atomically(folder / "extract.ini", extract_options(recipe_.features));
+  write_file_atomically(folder / "extract.ini", extract::recipe_lines(recipe_of_features(recipe_)));
   const Json config = timm_config(recipe_.features, task.tuned->model_name());
   if (!config.is_null()) write_file_atomically(folder / "config.json", config.dump(2) + "\n");
   if (frozen.empty()) {
@@ -82,41 +77,6 @@ std::string BackboneWriter::write(const fs::path& folder, const FitTask& task,
   for (const char* shard : {kFrozenShard, kTunedShard})
     lines += concat(sha256_file(folder / shard), " ", shard, "\n");
   return sha256_hex(lines);
-}
-
-std::string extract_options(const Json& features) {
-  const Json& pixels = features.at("preprocessing");
-  const Json& backbone = features.at("backbone");
-  const Json reading = features.value("reading", Json::object());
-  std::string text =
-      "# How these exams' features were made: coldframe extract --config extract.ini --weights "
-      "FOLDER\n";
-  const auto add = [&](const char* option, const std::string& value) {
-    text += concat(option, " = ", value, "\n");
-  };
-  const auto take = [&](const Json& from, const char* key, const char* option) {
-    if (from.contains(key)) add(option, listed(from[key]));
-  };
-  add("image-size", image_size_option(pixels.at("image_size")));
-  for (const char* key : {"resize", "interpolation", "resampler", "mean", "std", "crop"})
-    take(pixels, key, key);
-  take(pixels, "crop_pct", "crop-pct");
-  take(pixels, "spacing_mm", "spacing");
-  if (pixels.contains("tiles")) {
-    take(pixels["tiles"], "size", "tile-size");
-    take(pixels["tiles"], "overlap", "tiles");
-  }
-  if (pixels.contains("mask")) text += "# and the mask of those frames, with --mask\n";
-  take(backbone, "pooling", "pool");
-  take(backbone, "layers", "layers");
-  if (backbone.contains("projection")) add("projection", "true");
-  const Json architecture = backbone.value("architecture", Json::object());  // none of a module
-  take(architecture, "heads", "heads");
-  take(architecture, "activation", "activation");
-  take(reading, "window", "window");
-  take(reading, "axis", "axis");
-  if (!reading.contains("exif")) add("ignore-exif", "true");
-  return text;
 }
 
 Json timm_config(const Json& features, const std::string& model) {

@@ -27,9 +27,8 @@ class BackboneWriter {
   std::filesystem::path frozen_;  // the file that is shared, once it is written
 };
 
-// The recipe of a cache, as far as it says how features are made, as options of `extract` in an INI
-// file; and as timm's config.json, null where that cannot say it.
-std::string extract_options(const Json& features);
+// The recipe of a cache, as far as it says how features are made, as timm's config.json; null where
+// that cannot say it.
 Json timm_config(const Json& features, const std::string& model);
 
 }  // namespace coldframe::temporal

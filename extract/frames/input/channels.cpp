@@ -10,8 +10,6 @@
 namespace coldframe::frames {
 namespace {
 
-constexpr const char* kNoStreams = "none";  // --streams: of all frames alike
-
 std::vector<ChannelFrame> frames_of(const ExamItem& item, const ReaderOptions& options) {
   try {
     const SourceFile file(item.path);

@@ -67,6 +67,8 @@ struct ExamList {
 // The first 20 of the warnings and how many more there are, for people.
 std::vector<std::string> shown_warnings(const ExamList& list);
 
+inline constexpr const char* kNoStreams = "none";
+
 struct ExamListOptions {
   std::vector<std::string> frame_columns = {};  // --frame-columns
   bool allow_unordered = false;  // --allow-unordered: times within an exam may decrease
@@ -76,7 +78,7 @@ struct ExamListOptions {
   std::vector<std::pair<std::string, std::string>> columns = {};
   std::string exam_from = {};       // --exam-from, as PathPattern has it; "" for none
   std::string streams = {};         // --streams: the frame column that names each frame's stream;
-                                    // "none": frames are chosen without regard to streams
+                                    // kNoStreams: frames are chosen without regard to streams
   std::filesystem::path root = {};  // --root: of the paths in a table; "": where the table lies
 };
 

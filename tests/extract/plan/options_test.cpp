@@ -10,6 +10,7 @@
 #include "extract/frames/input/crop_rule.h"
 #include "extract/options/options.h"
 #include "extract/plan/recipe.h"
+#include "extract/vit/published/published.h"
 #include "tests/extract/support.h"
 
 namespace coldframe::extract {
@@ -160,36 +161,101 @@ TEST(ExtractOptions, DefaultsLeaveRecipesAsTheyWere) {
   EXPECT_NE(make_recipe(other, backbone).feature_digest(), plain.feature_digest());
 }
 
-class FramesOfARecipe : public ::testing::TestWithParam<const char*> {};
+class RecipeOf : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(FramesOfARecipe, AreChosenBackFromIt) {
+TEST_P(RecipeOf, OptionsGivesTheOptionsBackAndTheirLines) {
   MeanBackbone backbone;
-  const std::string line = concat("--dry-run --input a ", GetParam());
-  const Json storage = make_recipe(*parse_extract_options(words(line)), backbone).storage;
+  const std::string rest = "--dry-run --input a --mean 0.5,0.25,0.1 --std 0.5";
+  const auto given = *parse_extract_options(words(concat(rest, " ", GetParam())));
+  const cache::Recipe recipe = make_recipe(given, backbone);
+  EXPECT_NE(to_json(recipe), to_json(make_recipe(*parse_extract_options(words(rest)), backbone)));
+  ExtractOptions asked;
+  asked.input = "a";
+  EXPECT_EQ(to_json(make_recipe(follow_recipe(recipe, asked), backbone)), to_json(recipe));
+
   const testing::TemporaryFolder folder;
-  const std::string lines = frame_options(storage);
-  EXPECT_NE(lines, frame_options(make_recipe(small_options(), backbone).storage));
-  for (const std::string& option : split(lines, '\n'))
-    EXPECT_TRUE(option.empty() || is_recipe_option(option.substr(0, option.find(' ')))) << option;
+  const std::string lines = recipe_lines(recipe);
   const auto again = parse_extract_options(
-      words("--dry-run --input a --config " + folder.write("frames.ini", lines).string()));
-  EXPECT_EQ(make_recipe(*again, backbone).storage.dump(), storage.dump()) << lines;
+      words("--dry-run --input a --config " + folder.write("recipe.ini", lines).string()));
+  EXPECT_EQ(to_json(make_recipe(*again, backbone)), to_json(recipe)) << lines;
 }
 
-INSTANTIATE_TEST_SUITE_P(Options, FramesOfARecipe,
-                         ::testing::Values("--frames 12 --phases 103,518.5", "--every 3",
-                                           "--fps 2.5", "--start 1 --end 9.5", "--slices 20:140:4",
-                                           "--slices ::2", "--group study", "--accept-broken-tail",
-                                           "--frame-columns eye,phase --streams eye --frames 3",
-                                           "--store float32"));
+INSTANTIATE_TEST_SUITE_P(
+    Options, RecipeOf,
+    ::testing::Values("--frames 12 --phases 103,518.5", "--every 3", "--fps 2.5",
+                      "--start 1 --end 9.5", "--slices 20:140:4", "--slices ::2", "--group study",
+                      "--accept-broken-tail", "--frame-columns eye,phase --streams eye --frames 3",
+                      "--store float32", "--window 40,400", "--window 0.5%,99%", "--axis sagittal",
+                      "--square-pixels --deinterlace", "--ignore-exif", "--image-size 224x320",
+                      "--resize pad --crop-pct 0.875 --interpolation bilinear --resampler torch",
+                      "--crop 5%,0,90%,100%-20 --spacing 0.25", "--tiles 0.5 --tile-size 112"));
 
-TEST(ExtractOptions, NoFileIsAnOptionOfARecipe) {
-  for (const char* name : {"weights", "backbone", "mask", "input", "root", "out", "preset",
-                           "thumbnails", "keep-patient-id", "patient-salt", "device", "config"})
-    EXPECT_FALSE(is_recipe_option(name)) << name;
-  for (const char* name : {"image-size", "window", "cut", "random-weights", "frame-columns"})
-    EXPECT_TRUE(is_recipe_option(name)) << name;
+TEST(Recipe, StatesItsBackbone) {
+  const Json shape = to_json(vit::find_published("vit_tiny_patch16_224").architecture);
+  cache::Recipe recipe = make_recipe(small_options(), MeanBackbone());
+  recipe.features["backbone"] = {{"kind", "random"},
+                                 {"seed", 7},
+                                 {"architecture", shape},
+                                 {"pooling", "cls+mean"},
+                                 {"layers", {3, 12}}};
+  ExtractOptions asked;
+  asked.input = "a";
+  asked.cut = 2;
+  const vit::BackboneOptions backbone = follow_recipe(recipe, asked).backbone;
+  EXPECT_EQ(backbone.random_seed, 7);
+  EXPECT_EQ(to_json(*backbone.stated), shape);
+  EXPECT_EQ(backbone.features.pooling, vit::Pooling::kClsMean);
+  EXPECT_EQ(backbone.features.layers, (std::vector<std::int64_t>{3, 12}));
+  EXPECT_EQ(backbone.features.cut, 2);
+  EXPECT_EQ(backbone.image_size, ImageSize(16));
 }
+
+TEST(Recipe, DecidesAgainstWhatIsAsked) {
+  ExtractOptions asked;
+  asked.input = "a";
+  asked.selection.every = 4;
+  const cache::Recipe recipe = make_recipe(small_options(), MeanBackbone());
+  EXPECT_THROW(follow_recipe(recipe, asked), DataError);
+}
+
+struct WrongRecipe {
+  const char *place, *value, *said;
+};
+
+class WrongRecipes : public ::testing::TestWithParam<WrongRecipe> {};
+
+TEST_P(WrongRecipes, AreNotFollowed) {
+  Json json = to_json(make_recipe(small_options(), MeanBackbone()));
+  json[Json::json_pointer(GetParam().place)] = Json::parse(GetParam().value);
+  ExtractOptions asked;
+  asked.input = "a";
+  try {
+    follow_recipe(cache::recipe_from_json(json), asked);
+    FAIL() << json;
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find(GetParam().said), std::string::npos) << error.what();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, WrongRecipes,
+    ::testing::Values(WrongRecipe{"/features/preprocessing/image_size", "4", "--image-size"},
+                      WrongRecipe{"/features/preprocessing/image_size", "[224]", "--image-size"},
+                      WrongRecipe{"/features/preprocessing/resize", "\"wide\"", "resize"},
+                      WrongRecipe{"/features/preprocessing/crop_pct", "\"1\"", "--crop-pct"},
+                      WrongRecipe{"/features/preprocessing/mean", "[127, 127, 127]", "0…255"},
+                      WrongRecipe{"/features/preprocessing/std", "[0.5, 0, 0.5]", "positive"},
+                      WrongRecipe{"/features/preprocessing/std", "null", "preprocessing.std"},
+                      WrongRecipe{"/features/preprocessing/sharpen", "1", "preprocessing.sharpen"},
+                      WrongRecipe{"/features/reading/turn", "90", "reading.turn"},
+                      WrongRecipe{"/features/backbone/layers", "[2, 1]", "--layers"},
+                      WrongRecipe{"/features/backbone/pooling", "[]", "--pool"},
+                      WrongRecipe{"/storage/frames", "0", "--frames"},
+                      WrongRecipe{"/storage/selection/every", "2.5", "--every"},
+                      WrongRecipe{"/storage/selection/phases", "[5, 3]", "--phases"},
+                      WrongRecipe{"/storage/slices", "{\"begin\": 4, \"end\": 2, \"step\": 1}",
+                                  "--slices"},
+                      WrongRecipe{"/storage/store", "\"float64\"", "float64"}));
 
 TEST(ExtractOptions, ViewsBelongToTheCacheAndNotToTheFeatures) {
   MeanBackbone backbone;

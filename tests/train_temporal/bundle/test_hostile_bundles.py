@@ -57,15 +57,24 @@ def test_sealed_names_stay_inside(made, tmp_path):
         assert "is no checksum of a file in the bundle" in said, name
 
 
-def test_sealed_options_are_those_of_a_recipe(made, tmp_path):
+def test_sealed_recipes_are_held_against_the_options(made, tmp_path):
     copy = shutil.copytree(made.bundle, tmp_path / "copy.bundle")
-    given = (copy / "extract.ini").read_text()
-    for line in ["keep-patient-id = true", "link-columns=all", "[s]\nresize = pad", "config = other.ini"]:
-        (copy / "extract.ini").write_text(f"{given}{line}\n")
+    given = json.loads((copy / "bundle.json").read_text())
+    predict = ["predict", "--bundle", copy, "--input", made.exams, "--device", "cpu"]
+    for place, value, said in [("image_size", 7, "8 to 4096"), ("mean", [127.5] * 3, "0…255"), ("std", None, "preprocessing.std"),
+                               ("resize", "wide", "resize"), ("sharpen", 1, "preprocessing.sharpen"), ("resize", "squash", "recipe")]:
+        facts = json.loads(json.dumps(given))
+        facts["recipe"]["features"]["preprocessing"][place] = value
+        (copy / "bundle.json").write_text(json.dumps(facts))
         reseal(copy)
-        refused = ["predict", "--bundle", copy, "--input", made.exams, "--out", tmp_path / "p.csv"]
-        assert "is not an option of a recipe" in coldframe(*refused, expect=3).stderr, line
+        assert said in coldframe(*predict, "--out", tmp_path / "p.csv", expect=3).stderr, place
     assert not (tmp_path / "p.csv").exists()
+    (copy / "bundle.json").write_text(json.dumps(given))
+    (copy / "extract.ini").write_text("keep-patient-id = true\nimage-size = 32\n")  # is for people
+    reseal(copy)
+    for bundle_of, out in [(copy, "p.csv"), (made.bundle, "q.csv")]:
+        coldframe("predict", "--bundle", bundle_of, "--input", made.exams, "--device", "cpu", "--precision", "fp32", "--out", tmp_path / out)
+    assert (tmp_path / "p.csv").read_bytes() == (tmp_path / "q.csv").read_bytes()
 
 
 def test_sealed_facts_are_whole(made, tmp_path):
