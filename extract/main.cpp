@@ -112,15 +112,15 @@ bool has_unpacked_shards(const cache::Location& location) {
   return location.single_file && !files.empty() && files != std::vector{location.path};
 }
 
-PipelineResult extract(const Plan& plan, const frames::ExamList& input,
-                       const ExtractOptions& options, const Part& part, const cache::Recipe& recipe,
+PipelineResult extract(const frames::ExamList& exams, const ExtractOptions& options,
+                       const Part& part, const cache::Recipe& recipe,
                        const cache::Location& location, const FileLock* lock,
                        const ComputeDevices& devices) {
-  if (plan.extract.empty() && !has_unpacked_shards(location)) return {};
+  if (exams.exams.empty() && !has_unpacked_shards(location)) return {};
   const vit::Backbone& backbone = devices.backbone();
   cache::ShardWriter writer(location, recipe, backbone.dimension(),
                             writer_options(options, part, backbone.precision()), lock);
-  PipelineResult result = run_pipeline(input, plan.extract, options, devices.all(), writer);
+  PipelineResult result = run_pipeline(exams, options, devices.all(), writer);
   const StageTimer timer(options.backbone.times.get(), "closing");
   if (result.stopped)
     writer.publish();
@@ -196,7 +196,7 @@ int run(const std::vector<std::string>& arguments) {
   const auto times = options->backbone.times = std::make_shared<StageTimes>();
   budget_device_memory(options->devices, options->batch.memory_budget);
   begin_loading_cuda(options->devices, times);
-  const frames::ExamList input = list_timed(*options, *times);
+  frames::ExamList input = list_timed(*options, *times);
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
   if (options->streams.empty()) options->streams = input.streams;
 
@@ -216,8 +216,11 @@ int run(const std::vector<std::string>& arguments) {
 
   if (cached) check_patients(input.patients, *cached, options->out);
   TakenPart taken(part, *options, input, location);
-  const Plan plan =
-      plan_extraction(input, {options->selection, options->reader, taken.mine()}, continued);
+  ExtractSummary summary;
+  summary.patients = frames::count_patients(input);
+  summary.patient_names = input.patients;
+  const Plan plan = plan_extraction(std::move(input),
+                                    {options->selection, options->reader, taken.mine()}, continued);
   if (stop_requested()) throw Interrupted("stopped; run the same command again to continue");
   if (!part.shared())
     for (const auto& file : failures_alone) remove_file_durably(file);
@@ -231,7 +234,6 @@ int run(const std::vector<std::string>& arguments) {
                        "stores them without extracting"));
 
   const auto monitor = start_monitor(*options, devices);
-  ExtractSummary summary;
   summary.cache = options->out;
   summary.device = devices.names();
   summary.precision = to_string(backbone.precision());
@@ -239,11 +241,9 @@ int run(const std::vector<std::string>& arguments) {
   summary.cut = cut_of(*options, backbone);
   summary.backbone = backbone.describe();
   summary.weights = recipe.notes.value("weights", "");
-  summary.patients = frames::count_patients(input);
-  summary.patient_names = input.patients;
   summary.image_size = options->backbone.image_size;
   summary.metadata_updated = part.shared() ? 0 : plan.metadata.size();
-  summary.result = extract(plan, input, *options, part, recipe, location, lock.get(), devices);
+  summary.result = extract(plan.extract, *options, part, recipe, location, lock.get(), devices);
   summary.unchanged = plan.unchanged + summary.result.unchanged;
   summary.stages = times->seconds();
   if (monitor) summary.resources = monitor->finish();

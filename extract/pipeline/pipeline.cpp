@@ -34,15 +34,14 @@ std::string join_batches(const std::vector<DeviceResult>& results) {
 
 }  // namespace
 
-PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamTask> tasks,
-                            const ExtractOptions& options, std::span<const ComputeDevice> devices,
-                            cache::ShardWriter& writer) {
-  FeatureSink sink(tasks.size(), *devices.front().backbone, writer, options);
+PipelineResult run_pipeline(const frames::ExamList& exams, const ExtractOptions& options,
+                            std::span<const ComputeDevice> devices, cache::ShardWriter& writer) {
+  FeatureSink sink(exams.exams.size(), *devices.front().backbone, writer, options);
   std::vector<DeviceResult> results(devices.size());
   {
     DecodedQueue queue(static_cast<std::size_t>(3 * options.preprocessing.image_size.pixels()),
                        devices.size());
-    const DecodeStage decoder(input, tasks, decode_settings(options), queue);
+    const DecodeStage decoder(exams, decode_settings(options), queue);
     const auto work = [&](std::size_t i) {
       try {
         results[i] = compute(devices[i], options, queue, sink);
@@ -57,7 +56,7 @@ PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamT
   PipelineResult result = sink.finish();
   result.views = 1 + options.augmentation.views;
   const std::size_t done = result.exams + result.failures.size() + result.unchanged;
-  result.stopped = stop_requested() && done < tasks.size();
+  result.stopped = stop_requested() && done < exams.exams.size();
   result.seconds = sink.seconds();
   for (const DeviceResult& device : results) {
     result.compute_s += device.counts.compute_s / static_cast<double>(devices.size());

@@ -46,8 +46,7 @@ struct ComputeDevice {
 
 // Several devices take frames from one queue as they come free, each with batches of its own size;
 // the first error on any of them ends the job.
-PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamTask> tasks,
-                            const ExtractOptions& options, std::span<const ComputeDevice> devices,
-                            cache::ShardWriter& writer);
+PipelineResult run_pipeline(const frames::ExamList& exams, const ExtractOptions& options,
+                            std::span<const ComputeDevice> devices, cache::ShardWriter& writer);
 
 }  // namespace coldframe::extract

@@ -157,13 +157,13 @@ RawExams::RawExams(const Bundle& bundle, const extract::ExtractOptions& asked)
     : options_(extract_options(bundle, asked)), devices_(devices_for(options_)) {}
 
 const std::filesystem::path& RawExams::extract() {
-  const frames::ExamList exams =
+  frames::ExamList exams =
       extract::list_exams_salted(options_.input, extract::list_options(options_));
   for (const auto& warning : frames::shown_warnings(exams)) log_warning(warning);
   extract::load_backbones(devices_, options_, exams, nullptr, nullptr);
   const vit::Backbone& backbone = devices_.backbone();
   const extract::Plan plan =
-      extract::plan_extraction(exams, {options_.selection, options_.reader}, nullptr);
+      extract::plan_extraction(std::move(exams), {options_.selection, options_.reader}, nullptr);
   scratch_ = std::make_unique<ScratchFolder>();
   cache_ = scratch_->path() / "features.cache";
   cache::WriterOptions stored;
@@ -171,7 +171,7 @@ const std::filesystem::path& RawExams::extract() {
   stored.precision = to_string(backbone.precision());
   cache::ShardWriter writer(cache::locate(cache_), extract::make_recipe(options_, backbone),
                             backbone.dimension(), stored);
-  const auto result = extract::run_pipeline(exams, plan.extract, options_, devices_.all(), writer);
+  const auto result = extract::run_pipeline(plan.extract, options_, devices_.all(), writer);
   if (result.stopped || stop_requested()) throw Interrupted("stopped; run the same command again");
   writer.finish();
   return cache_;

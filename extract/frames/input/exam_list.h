@@ -32,6 +32,7 @@ struct ExamItem {
   std::string stream = {};                      // of --streams' column
 };
 
+// What is to be done: an exam of the input, and where a plan says so, what a cache has of it.
 struct ExamSpec {
   std::string id;
   bool id_from_header = false;  // the files themselves state it, wherever they lie
@@ -46,6 +47,13 @@ struct ExamSpec {
   bool times_from_headers = false;  // no item has a time, but the files' headers may state some
   std::vector<ExamItem> items;
   std::vector<std::pair<std::string, std::string>> columns;  // carried to the cache
+
+  // Of a plan (extract/plan/resume/resume.h).
+  std::uint64_t ordinal = 0;   // position in the input
+  std::uint32_t revision = 0;  // above every revision that the cache knows of this exam
+  std::size_t held = 0;        // frames that the cache has of it
+  // For retries of an exam with unreadable frames: the cached presence mask.
+  std::vector<std::uint8_t> present = {};
 };
 
 // How an input's patients are stored.

@@ -24,12 +24,15 @@ fs::path folder_of(const fs::path& out) {
   return out.empty() ? out : fs::absolute(out).parent_path();
 }
 
-std::vector<ExamTask> choose_sample(const frames::ExamList& input) {
-  std::vector<ExamTask> tasks;
+frames::ExamList choose_sample(const frames::ExamList& input) {
+  frames::ExamList sample;
+  sample.frame_columns = input.frame_columns;
   const auto count = static_cast<std::int64_t>(input.exams.size());
-  for (const std::int64_t i : frames::spread_evenly(count, kSampleExams))
-    tasks.push_back({&input.exams[static_cast<std::size_t>(i)], static_cast<std::uint64_t>(i), 0});
-  return tasks;
+  for (const std::int64_t i : frames::spread_evenly(count, kSampleExams)) {
+    sample.exams.push_back(input.exams[static_cast<std::size_t>(i)]);
+    sample.exams.back().ordinal = static_cast<std::uint64_t>(i);
+  }
+  return sample;
 }
 
 // Converts the rate of a stage that took single inputs of the backbone, or single features.
@@ -54,14 +57,13 @@ std::string find_bottleneck(const std::vector<StageRate>& stages, double devices
   return rate("decode") < rate("preprocess") ? "decode" : "preprocess";
 }
 
-void run_job(const frames::ExamList& input, const std::vector<ExamTask>& tasks,
-             const ExtractOptions& options, const cache::Location& location,
-             const cache::Recipe& recipe, const std::vector<ComputeDevice>& devices,
-             BenchmarkReport& report) {
+void run_job(const frames::ExamList& sample, const ExtractOptions& options,
+             const cache::Location& location, const cache::Recipe& recipe,
+             const std::vector<ComputeDevice>& devices, BenchmarkReport& report) {
   cache::WriterOptions stored;
   stored.storage = options.storage;
   cache::ShardWriter writer(location, recipe, devices.front().backbone->dimension(), stored);
-  const PipelineResult result = run_pipeline(input, tasks, options, devices, writer);
+  const PipelineResult result = run_pipeline(sample, options, devices, writer);
   writer.publish();
   report.sample_exams = result.exams;
   report.sample_frames = result.frames;
@@ -90,7 +92,7 @@ BenchmarkReport run_benchmark(const frames::ExamList& input, const ExtractOption
   const ScratchFolder scratch(folder_of(options.out));
   BenchmarkReport report;
   benchmark::Sample sample;
-  sample.tasks = choose_sample(input);
+  sample.exams = choose_sample(input);
   const cache::Location written = cache::locate(scratch.path() / "write");
   report.stages = {benchmark::measure_decode(options, sample),
                    benchmark::measure_preprocess(options, sample)};
@@ -103,8 +105,7 @@ BenchmarkReport run_benchmark(const frames::ExamList& input, const ExtractOption
   report.stages.push_back(
       per_frame(benchmark::measure_write(options, written, recipe, backbone.dimension()), views));
   if (!stop_requested())
-    run_job(input, sample.tasks, options, cache::locate(scratch.path() / "job"), recipe, devices,
-            report);
+    run_job(sample.exams, options, cache::locate(scratch.path() / "job"), recipe, devices, report);
   if (stop_requested()) throw Interrupted("stopped; nothing was extracted");
   report.bottleneck =
       find_bottleneck(report.stages, static_cast<double>(devices.size()), device.is_cuda());

@@ -106,7 +106,7 @@ StageRate measure_decode(const ExtractOptions& options, Sample& sample) {
     return seconds_since(started) > kSecondsPerStage || stop_requested();
   };
   const auto decode = [&](std::size_t i) {
-    const frames::ExamSpec& exam = *sample.tasks[i].exam;
+    const frames::ExamSpec& exam = sample.exams.exams[i];
     if (time_is_up() && decoded > 0) return;
     try {
       const frames::OpenedExam opened(exam, options.reader);
@@ -122,7 +122,8 @@ StageRate measure_decode(const ExtractOptions& options, Sample& sample) {
       log_warning(concat("exam '", exam.id, "' of the sample cannot be read: ", error.what()));
     }
   };
-  parallel_for(sample.tasks.size(), decode, static_cast<std::size_t>(decode_threads_of(options)));
+  parallel_for(sample.exams.exams.size(), decode,
+               static_cast<std::size_t>(decode_threads_of(options)));
   if (sample.frames.empty())
     throw DataError("not one exam of the sample can be read; --dry-run tells more");
   return {"decode", static_cast<double>(decoded) / seconds_since(started),

@@ -20,7 +20,7 @@ struct DecodedSample {
 };
 
 struct Sample {
-  std::vector<ExamTask> tasks;
+  frames::ExamList exams;
   std::vector<DecodedSample> frames;              // a few
   std::vector<std::vector<std::uint8_t>> inputs;  // the first of each, as the backbone sees it
   double inputs_per_frame = 1;                    // tiles and views

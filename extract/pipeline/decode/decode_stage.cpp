@@ -18,6 +18,15 @@
 namespace coldframe::extract {
 namespace {
 
+// Returns what is known of the exam before any of its frames is decoded.
+cache::ExamInfo describe(const frames::ExamSpec& exam) {
+  cache::ExamInfo info;
+  take_stated(exam, info);
+  info.revision = exam.revision;
+  info.source_stamp = exam_stamp(exam);
+  return info;
+}
+
 // Adds a slot to what is known of the exam.
 void note_slot(const frames::ExamSpec& exam, const frames::ExamSlot& slot, cache::ExamInfo& info) {
   info.time_s.push_back(slot.frame.time_s);
@@ -56,9 +65,9 @@ void require_enough(const cache::ExamInfo& info, const std::vector<cache::Failur
 
 }  // namespace
 
-DecodeStage::DecodeStage(const frames::ExamList& input, std::span<const ExamTask> tasks,
-                         const DecodeSettings& settings, DecodedQueue& queue)
-    : input_(input), tasks_(tasks), settings_(settings), queue_(queue), running_(settings.threads) {
+DecodeStage::DecodeStage(const frames::ExamList& exams, const DecodeSettings& settings,
+                         DecodedQueue& queue)
+    : exams_(exams), settings_(settings), queue_(queue), running_(settings.threads) {
   threads_ = start_threads(
       static_cast<std::size_t>(settings.threads), [this] { work(); }, 1);
   // Discounts threads that failed to start. The others may all have ended by now.
@@ -74,7 +83,7 @@ void DecodeStage::work() {
   try {
     while (!stop_requested()) {
       const std::size_t task = next_task_++;
-      if (task >= tasks_.size() || !decode_exam(task)) break;
+      if (task >= exams_.exams.size() || !decode_exam(task)) break;
     }
   } catch (...) {
     queue_.fail(std::current_exception());
@@ -83,14 +92,14 @@ void DecodeStage::work() {
 }
 
 cache::Failure DecodeStage::failure_of(std::size_t task, const std::string& reason) const {
-  const frames::ExamSpec& exam = *tasks_[task].exam;
+  const frames::ExamSpec& exam = exams_.exams[task];
   const std::string source = exam.items.empty() ? "" : exam.items.front().name;
-  return {exam.id, tasks_[task].ordinal, tasks_[task].revision, source, reason};
+  return {exam.id, exam.ordinal, exam.revision, source, reason};
 }
 
 // The cache keeps what it has of an exam that is tried again in vain.
 void DecodeStage::settle_failure(DecodedExam& exam) const {
-  const std::vector<std::uint8_t>& present = tasks_[exam.task].present;
+  const std::vector<std::uint8_t>& present = exams_.exams[exam.task].present;
   exam.lost.clear();
   if (present.empty()) return;
   exam.failure->frames = static_cast<std::size_t>(std::count(present.begin(), present.end(), 0));
@@ -117,23 +126,14 @@ bool DecodeStage::decode_exam(std::size_t task) {
   return !stopped && queue_.push(std::move(result));
 }
 
-// Returns what is known of the exam before any of its frames is decoded.
-cache::ExamInfo DecodeStage::describe(std::size_t task) const {
-  cache::ExamInfo info;
-  take_stated(tasks_[task], info);
-  info.revision = tasks_[task].revision;
-  info.source_stamp = exam_stamp(*tasks_[task].exam);
-  return info;
-}
-
 // Neighbours of one file that are lost for the same reason are noted together.
 void DecodeStage::note_lost(const frames::ExamSlot& slot, DecodedExam& exam) const {
   if (slot.fault.empty()) return;
-  const ExamTask& task = tasks_[exam.task];
-  const std::string& source = task.exam->items[slot.item].name;
+  const frames::ExamSpec& spec = exams_.exams[exam.task];
+  const std::string& source = spec.items[slot.item].name;
   if (exam.lost.empty() || exam.lost.back().source != source ||
       exam.lost.back().reason != slot.fault)
-    exam.lost.push_back({task.exam->id, task.ordinal, task.revision, source, slot.fault});
+    exam.lost.push_back({spec.id, spec.ordinal, spec.revision, source, slot.fault});
   ++exam.lost.back().frames;
 }
 
@@ -141,7 +141,7 @@ void DecodeStage::note_lost(const frames::ExamSlot& slot, DecodedExam& exam) con
 // they still cannot, or if others are lost now: then the cache keeps what it has.
 bool DecodeStage::is_as_before(const frames::OpenedExam& opened,
                                std::span<const std::int64_t> selected, DecodedExam& exam) const {
-  const std::vector<std::uint8_t>& present = tasks_[exam.task].present;
+  const std::vector<std::uint8_t>& present = exams_.exams[exam.task].present;
   if (present.size() != selected.size()) return false;
   std::vector<std::int64_t> lost;
   for (std::size_t i = 0; i < selected.size(); ++i) {
@@ -161,8 +161,8 @@ bool DecodeStage::is_as_before(const frames::OpenedExam& opened,
 }
 
 void DecodeStage::read(DecodedExam& result, bool& stopped) {
-  const frames::ExamSpec& exam = *tasks_[result.task].exam;
-  cache::ExamInfo& info = result.info = describe(result.task);
+  const frames::ExamSpec& exam = exams_.exams[result.task];
+  cache::ExamInfo& info = result.info = describe(exam);
   frames::SourceDigest digest(exam);
   const frames::OpenedExam opened(exam, settings_.reader, &digest);
   const auto selected = opened.select(settings_.selection);
@@ -195,7 +195,7 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
     return !stopped;
   });
   if (stopped) return;
-  require_enough(info, result.lost, settings_.min_frames, tasks_[result.task].held);
+  require_enough(info, result.lost, settings_.min_frames, exam.held);
   info.source_kind = opened.kind();
   result.basis = opened.basis();
   result.notes = opened.notes();
@@ -207,7 +207,7 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
   if (stopped) return;
   if (exam_stamp(exam) != info.source_stamp)
     throw DataError("its files changed while they were read; run the same command again");
-  info.frame_columns = frame_columns_of(input_, exam, item_of_slot);
+  info.frame_columns = frame_columns_of(exams_, exam, item_of_slot);
   record_crops(crop_of_slot, info);
 }
 

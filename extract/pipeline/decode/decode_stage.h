@@ -36,14 +36,12 @@ class DecodeStage {
  public:
   // `queue` ends when all is decoded, and fails with the first unexpected error of a decoding
   // thread.
-  DecodeStage(const frames::ExamList& input, std::span<const ExamTask> tasks,
-              const DecodeSettings& settings, DecodedQueue& queue);
+  DecodeStage(const frames::ExamList& exams, const DecodeSettings& settings, DecodedQueue& queue);
   ~DecodeStage();  // closes the queue and stops the threads
 
  private:
   void work();
   bool decode_exam(std::size_t task);  // false: the stage is stopping
-  cache::ExamInfo describe(std::size_t task) const;
   void read(DecodedExam& exam, bool& stopped);
   bool is_as_before(const frames::OpenedExam& opened, std::span<const std::int64_t> selected,
                     DecodedExam& exam) const;
@@ -51,8 +49,7 @@ class DecodeStage {
   void note_lost(const frames::ExamSlot& slot, DecodedExam& exam) const;
   cache::Failure failure_of(std::size_t task, const std::string& reason) const;
 
-  const frames::ExamList& input_;
-  std::span<const ExamTask> tasks_;
+  const frames::ExamList& exams_;  // a task is the place of one among them
   DecodeSettings settings_;
   DecodedQueue& queue_;
   std::atomic<std::size_t> next_task_{0};

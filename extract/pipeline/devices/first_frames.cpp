@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <future>
-#include <vector>
 
 #include "extract/pipeline/decode/decode_stage.h"
 #include "extract/pipeline/transfer/device_input.h"
@@ -14,8 +13,6 @@ namespace {
 torch::Tensor read_first(const frames::ExamList& input, const ExtractOptions& options,
                          std::int64_t count) {
   const StageTimer timer(options.backbone.times.get(), "first_frames");
-  std::vector<ExamTask> tasks;
-  for (const frames::ExamSpec& exam : input.exams) tasks.push_back({&exam, tasks.size(), 0});
   DecodeSettings settings;
   settings.preprocessing = options.preprocessing;
   settings.selection = options.selection;
@@ -25,7 +22,7 @@ torch::Tensor read_first(const frames::ExamList& input, const ExtractOptions& op
 
   DecodedQueue queue(static_cast<std::size_t>(3 * height * width), 1,
                      static_cast<std::size_t>(count));
-  const DecodeStage decoder(input, tasks, settings, queue);
+  const DecodeStage decoder(input, settings, queue);
   std::int64_t found = 0;
   while (found < count) {
     const auto decoded = queue.pop();

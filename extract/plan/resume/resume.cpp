@@ -100,14 +100,13 @@ bool metadata_differs(const ExamInfo& before, const ExamInfo& now,
 }
 
 // The cached exam as the input now describes it; empty when only extraction can tell.
-std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamTask& task,
+std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamSpec& exam,
                                     const PlanOptions& options, const Comparison& sources,
                                     const ExamInfo& cached) {
-  const ExamSpec& exam = *task.exam;
   const auto& [freshness, stamp, fault] = sources;
   if (freshness == Freshness::kStale || freshness == Freshness::kChanged) return std::nullopt;
   ExamInfo now = cached;
-  take_stated(task, now);
+  take_stated(exam, now);
   now.frame_columns.clear();
   keep_crops(cached, now);
   if (freshness == Freshness::kUnreadable) {
@@ -170,11 +169,10 @@ void require_one_exam_per_id(const std::vector<std::string>& clashes) {
 
 }  // namespace
 
-void take_stated(const ExamTask& task, ExamInfo& info) {
-  const ExamSpec& exam = *task.exam;
+void take_stated(const ExamSpec& exam, ExamInfo& info) {
   info.id = exam.id;
   info.patient = exam.patient;
-  info.ordinal = task.ordinal;
+  info.ordinal = exam.ordinal;
   info.start_time = exam.start_time;
   info.elapsed_start = exam.elapsed_start;
   info.columns.clear();
@@ -193,47 +191,55 @@ std::vector<cache::FrameColumn> frame_columns_of(const frames::ExamList& input,
   return columns;
 }
 
-Plan plan_extraction(const frames::ExamList& input, const PlanOptions& options,
+Plan plan_extraction(frames::ExamList input, const PlanOptions& options,
                      const cache::CacheReader* cached) {
   Plan plan;
+  std::vector<ExamSpec> extract;
   std::vector<std::string> clashes;
+  std::vector<std::size_t> absent;
+  if (cached && options.mine.empty()) absent = absent_exams(*cached, input);
   const auto lost_frames = with_lost_frames(cached);
   for (std::size_t i = 0; i < input.exams.size() && !stop_requested(); ++i) {
     if (!options.mine.empty() && !options.mine[i]) continue;
-    ExamTask task{&input.exams[i], i, cached ? cached->next_revision(input.exams[i].id) : 0};
-    const std::size_t index = cached ? cached->find(task.exam->id) : cache::CacheReader::npos;
+    ExamSpec& exam = input.exams[i];
+    exam.ordinal = i;
+    exam.revision = cached ? cached->next_revision(exam.id) : 0;
+    const std::size_t index = cached ? cached->find(exam.id) : cache::CacheReader::npos;
     if (index == cache::CacheReader::npos) {
-      plan.extract.push_back(std::move(task));
+      extract.push_back(std::move(exam));
       continue;
     }
     const ExamInfo& before = cached->exams()[index];
-    const Comparison sources = compare_sources(*task.exam, before);
-    if (std::string clash = clash_of_ids(*task.exam, sources.freshness, before); !clash.empty()) {
+    exam.held = frames_held(before);
+    const Comparison sources = compare_sources(exam, before);
+    if (std::string clash = clash_of_ids(exam, sources.freshness, before); !clash.empty()) {
       clashes.push_back(std::move(clash));
       continue;
     }
-    std::optional<ExamInfo> now = as_in_input(input, task, options, sources, before);
+    std::optional<ExamInfo> now = as_in_input(input, exam, options, sources, before);
     if (!now) {
-      task.held = frames_held(before);
-      plan.extract.push_back(std::move(task));
+      extract.push_back(std::move(exam));
       continue;
     }
     // A failure after the exam was cached: its source is whole again, which a new revision tells.
-    const bool failed_since = task.revision > before.revision + 1;
+    const bool failed_since = exam.revision > before.revision + 1;
     const bool updated = metadata_differs(before, *now, plan.changes) || failed_since;
     const bool lost = lost_frames.contains(before.id);
     if (updated) plan.metadata.push_back(std::move(*now));
-    if (lost)
-      plan.extract.push_back(
-          {task.exam, i, task.revision + updated, frames_held(before), before.present});
     if (!updated && !lost) ++plan.unchanged;
+    if (!lost) continue;
+    exam.revision += updated;
+    exam.present = before.present;
+    extract.push_back(std::move(exam));
   }
   require_one_exam_per_id(clashes);
-  if (!cached || stop_requested() || !options.mine.empty()) return plan;
-  const auto absent = absent_exams(*cached, input);
+  const std::size_t listed = input.exams.size();
+  input.exams = std::move(extract);
+  plan.extract = std::move(input);
+  if (stop_requested()) return plan;
   plan.not_in_input = absent.size();
-  for (auto& exam : moved_behind(*cached, input.exams.size(), absent))
-    plan.metadata.push_back(std::move(exam));
+  if (absent.empty()) return plan;
+  for (auto& exam : moved_behind(*cached, listed, absent)) plan.metadata.push_back(std::move(exam));
   return plan;
 }
 

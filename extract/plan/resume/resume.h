@@ -12,18 +12,9 @@
 
 namespace coldframe::extract {
 
-// An exam to extract.
-struct ExamTask {
-  const frames::ExamSpec* exam = nullptr;
-  std::uint64_t ordinal = 0;   // position in the input
-  std::uint32_t revision = 0;  // above every revision that the cache knows of this exam
-  std::size_t held = 0;        // frames that the cache has of it
-  // For retries of an exam with unreadable frames: the cached presence mask.
-  std::vector<std::uint8_t> present = {};
-};
-
 struct Plan {
-  std::vector<ExamTask> extract;  // also those whose lost frames are to be tried again
+  // What of the input is to be extracted, also exams whose lost frames are to be tried again.
+  frames::ExamList extract;
   std::vector<cache::ExamInfo>
       metadata;  // cached exams whose labels, patients, times or position changed
   std::vector<std::string>
@@ -42,7 +33,7 @@ struct PlanOptions {
 
 // `cached` may be null: nothing there yet. A stop request ends the planning early. CacheError: ids
 // of the input name other exams than the cached ones (clash_of_ids()).
-Plan plan_extraction(const frames::ExamList& input, const PlanOptions& options,
+Plan plan_extraction(frames::ExamList input, const PlanOptions& options,
                      const cache::CacheReader* cached);
 
 // The metadata of one slot that the input states for it.
@@ -50,6 +41,6 @@ std::vector<cache::FrameColumn> frame_columns_of(const frames::ExamList& input,
                                                  const frames::ExamSpec& exam,
                                                  const std::vector<std::size_t>& item_of_slot);
 // What the input states of the exam as a whole becomes known of it.
-void take_stated(const ExamTask& task, cache::ExamInfo& info);
+void take_stated(const frames::ExamSpec& exam, cache::ExamInfo& info);
 
 }  // namespace coldframe::extract

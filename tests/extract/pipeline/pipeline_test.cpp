@@ -47,7 +47,7 @@ class Pipeline : public ::testing::Test {
     cache::ShardWriter writer(location, make_recipe(options, backbone), 2, {});
     std::vector<ComputeDevice> devices{{torch::kCPU, &backbone}};
     for (MeanBackbone& more : others) devices.push_back({torch::kCPU, &more});
-    const auto result = run_pipeline(input, plan.extract, options, devices, writer);
+    const auto result = run_pipeline(plan.extract, options, devices, writer);
     result.stopped ? writer.publish() : writer.finish();
     return result;
   }

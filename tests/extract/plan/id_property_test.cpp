@@ -180,7 +180,7 @@ class Job {
     cache::update_metadata(location_, plan.metadata);
     cache::ShardWriter writer(location_, make_recipe(small_options(), backbone_), 2, {});
     const ComputeDevice cpu{torch::kCPU, &backbone_};
-    run_pipeline(input, plan.extract, small_options(), std::span(&cpu, 1), writer);
+    run_pipeline(plan.extract, small_options(), std::span(&cpu, 1), writer);
     writer.finish();
   }
 

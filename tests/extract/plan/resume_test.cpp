@@ -46,7 +46,7 @@ class Resume : public ::testing::Test {
     cache::update_metadata(location(), plan.metadata);
     cache::ShardWriter writer(location(), make_recipe(options, backbone), 2, {});
     const ComputeDevice cpu{torch::kCPU, &backbone};
-    run_pipeline(input, plan.extract, options, std::span(&cpu, 1), writer);
+    run_pipeline(plan.extract, options, std::span(&cpu, 1), writer);
     writer.finish();
   }
   cache::Location location() { return cache::locate(scratch / "out.cache"); }
@@ -73,7 +73,7 @@ class Resume : public ::testing::Test {
 
 TEST_F(Resume, NothingToDoWhenNothingChanged) {
   const Plan again = plan();
-  EXPECT_TRUE(again.extract.empty());
+  EXPECT_TRUE(again.extract.exams.empty());
   EXPECT_TRUE(again.metadata.empty());
   EXPECT_EQ(again.unchanged, 2u);
 }
@@ -81,7 +81,7 @@ TEST_F(Resume, NothingToDoWhenNothingChanged) {
 TEST_F(Resume, LabelsPatientsAndTimesUpdateWithoutExtraction) {
   manifest("A,0.png,0,p9,x\nA,1.png,6,p9,x\nB,2.png,0,p2,z\nB,3.png,7,p2,z\n");
   const Plan changed = plan();
-  EXPECT_TRUE(changed.extract.empty());
+  EXPECT_TRUE(changed.extract.exams.empty());
   ASSERT_EQ(changed.metadata.size(), 2u);
   EXPECT_THAT(changed.changes, Contains("exam 'A': patient 'p1' -> 'p9'"));
   EXPECT_THAT(changed.changes, Contains("exam 'B': label 'y' -> 'z'"));
@@ -95,22 +95,22 @@ TEST_F(Resume, LabelsPatientsAndTimesUpdateWithoutExtraction) {
   EXPECT_EQ(cache::column_value(cached.exams()[1], "label"), "z");
   EXPECT_EQ(cached.features(0), before);
   const Plan settled = plan();
-  EXPECT_TRUE(settled.extract.empty());
+  EXPECT_TRUE(settled.extract.exams.empty());
   EXPECT_TRUE(settled.metadata.empty());
 }
 
 TEST_F(Resume, AChangedFileIsExtractedAgainWithAHigherRevision) {
   write_grey_image(scratch / "3.png", 200);
   const Plan changed = plan();
-  ASSERT_EQ(changed.extract.size(), 1u);
-  EXPECT_EQ(changed.extract[0].exam->id, "B");
-  EXPECT_EQ(changed.extract[0].revision, 1u);
+  ASSERT_EQ(changed.extract.exams.size(), 1u);
+  EXPECT_EQ(changed.extract.exams[0].id, "B");
+  EXPECT_EQ(changed.extract.exams[0].revision, 1u);
 }
 
 TEST_F(Resume, ATouchedFileWithTheSameContentIsNot) {
   std::filesystem::last_write_time(
       scratch / "3.png", std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
-  EXPECT_TRUE(plan().extract.empty());
+  EXPECT_TRUE(plan().extract.exams.empty());
   EXPECT_TRUE(plan().changes.empty());
   extract();
   EXPECT_EQ(plan().unchanged, 2u);  // the new date is stored, so that nothing is read again
@@ -119,8 +119,8 @@ TEST_F(Resume, ATouchedFileWithTheSameContentIsNot) {
 TEST_F(Resume, NewExamsAreExtractedAndMovedOnesOnlyRenumbered) {
   manifest("C,1.png,0,p3,x\nA,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,3.png,7,p2,y\n");
   const Plan grown = plan();
-  ASSERT_EQ(grown.extract.size(), 1u);
-  EXPECT_EQ(grown.extract[0].exam->id, "C");
+  ASSERT_EQ(grown.extract.exams.size(), 1u);
+  EXPECT_EQ(grown.extract.exams[0].id, "C");
   EXPECT_EQ(grown.metadata.size(), 2u);
   EXPECT_TRUE(grown.changes.empty());
 }
@@ -128,8 +128,8 @@ TEST_F(Resume, NewExamsAreExtractedAndMovedOnesOnlyRenumbered) {
 TEST_F(Resume, AnAddedFrameMakesTheExamStale) {
   manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nA,2.png,9,p1,x\nB,2.png,0,p2,y\nB,3.png,7,p2,y\n");
   const Plan changed = plan();
-  ASSERT_EQ(changed.extract.size(), 1u);
-  EXPECT_EQ(changed.extract[0].exam->id, "A");
+  ASSERT_EQ(changed.extract.exams.size(), 1u);
+  EXPECT_EQ(changed.extract.exams[0].id, "A");
 }
 
 TEST_F(Resume, ExamsThatLeftTheInputStayAndAreCounted) {
@@ -145,7 +145,7 @@ TEST_F(Resume, MovedFilesAreKnownByTheirContent) {
     std::filesystem::rename(scratch / concat(i, ".png"), scratch / concat("sub/", i, ".png"));
   manifest("A,sub/0.png,0,p1,x\nA,sub/1.png,9,p1,x\nB,sub/2.png,0,p2,y\nB,sub/3.png,7,p2,y\n");
   const Plan moved = plan();
-  EXPECT_TRUE(moved.extract.empty());
+  EXPECT_TRUE(moved.extract.exams.empty());
   EXPECT_THAT(moved.changes, ElementsAre("exam 'A': times changed"));
   extract();
   const cache::CacheReader cached(scratch / "out.cache");
@@ -165,8 +165,8 @@ TEST_F(Resume, AnotherFileOfTheSameSizeAndDateIsNotTheSame) {
   extract();
   manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,other.tif,7,p2,y\n");
   const Plan changed = plan();
-  ASSERT_EQ(changed.extract.size(), 1u);
-  EXPECT_EQ(changed.extract[0].exam->id, "B");
+  ASSERT_EQ(changed.extract.exams.size(), 1u);
+  EXPECT_EQ(changed.extract.exams[0].id, "B");
 }
 
 TEST_F(Resume, MissingRowsKeepTheirColumnsUnderSelection) {
@@ -195,10 +195,10 @@ TEST_F(Resume, OtherTimesMaySelectOtherFrames) {
   manifest("A,0.png,0,p1,x\nA,1.png,7,p1,x\nA,2.png,8,p1,x\n");
   EXPECT_EQ(plan_extraction(input, {.selection = late}, &cached).metadata.size(), 1u);
   manifest("A,0.png,0,p1,x\nA,1.png,1,p1,x\nA,2.png,2,p1,x\n");
-  EXPECT_EQ(plan_extraction(input, {.selection = late}, &cached).extract.size(), 1u);
+  EXPECT_EQ(plan_extraction(input, {.selection = late}, &cached).extract.exams.size(), 1u);
   const frames::FrameSelection early{.end_s = 6};
   manifest("A,1.png,0,p1,x\nA,2.png,1,p1,x\nA,0.png,9,p1,x\n");
-  EXPECT_EQ(plan_extraction(input, {.selection = early}, &cached).extract.size(), 1u);
+  EXPECT_EQ(plan_extraction(input, {.selection = early}, &cached).extract.exams.size(), 1u);
 }
 
 TEST_F(Resume, ARestoredSourceVoidsItsFailure) {
@@ -225,8 +225,8 @@ TEST_F(Resume, ALostFrameStaysKnownWhenLabelsChange) {
   EXPECT_THAT(cached.failures()[0].reason, HasSubstr("3.png"));
   const Plan again = plan();
   EXPECT_TRUE(again.metadata.empty());
-  ASSERT_EQ(again.extract.size(), 1u);
-  EXPECT_EQ(again.extract[0].present, (std::vector<std::uint8_t>{1, 0}));
+  ASSERT_EQ(again.extract.exams.size(), 1u);
+  EXPECT_EQ(again.extract.exams[0].present, (std::vector<std::uint8_t>{1, 0}));
   EXPECT_EQ(again.unchanged, 1u);
 }
 
@@ -262,8 +262,8 @@ TEST_F(Resume, AChangedCropIsExtractedAgainAndAnUnchangedOneIsNot) {
   EXPECT_EQ(cache::column_value(cached.exams()[1], "crop"), "0,0,16,16");
   with_crops("\"4,4,8,8\"", "auto");
   const Plan changed = plan();
-  ASSERT_EQ(changed.extract.size(), 1u);
-  EXPECT_EQ(changed.extract[0].exam->id, "A");
+  ASSERT_EQ(changed.extract.exams.size(), 1u);
+  EXPECT_EQ(changed.extract.exams[0].id, "A");
   extract();
   const cache::CacheReader again(scratch / "out.cache");
   EXPECT_EQ(again.exams()[0].frame_columns.at(0).values,
@@ -273,7 +273,7 @@ TEST_F(Resume, AChangedCropIsExtractedAgainAndAnUnchangedOneIsNot) {
 
 TEST_F(Resume, FeaturesOutliveTheirSources) {
   std::filesystem::remove(scratch / "3.png");
-  EXPECT_TRUE(plan().extract.empty());
+  EXPECT_TRUE(plan().extract.exams.empty());
 }
 
 TEST_F(Resume, ClipsThatMovedAreKnownByTheirContent) {
@@ -292,7 +292,7 @@ TEST_F(Resume, ClipsThatMovedAreKnownByTheirContent) {
     std::filesystem::rename(scratch / "a", scratch / "b");
     state((scratch / "b").string());
     const Plan moved = plan({selection});
-    EXPECT_TRUE(moved.extract.empty());
+    EXPECT_TRUE(moved.extract.exams.empty());
     EXPECT_EQ(moved.metadata.size(), 2u);
     extract(selection);
     const cache::CacheReader cached(scratch / "out.cache");
@@ -329,7 +329,7 @@ TEST_F(Resume, ChangedFilesAreAnothersOnlyWithAnotherPatient) {
   manifest("A,0.png,0,p9,x\nA,1.png,5,p9,x\n" + kB);
   EXPECT_THAT(testing::message_of<CacheError>([&] { plan(); }), HasSubstr("of patient 'p9'"));
   manifest("A,0.png,0,,x\nA,1.png,5,,x\n" + kB);
-  EXPECT_EQ(plan().extract.size(), 1u);  // of a patient who is not known
+  EXPECT_EQ(plan().extract.exams.size(), 1u);  // of a patient who is not known
 }
 
 TEST_F(Resume, AnotherPatientsFilesThatCannotBeReadDoNotTakeOverAnId) {
@@ -341,8 +341,8 @@ TEST_F(Resume, AnotherPatientsFilesThatCannotBeReadDoNotTakeOverAnId) {
 TEST_F(Resume, ASourceUnderAnotherIdIsAnExamOfItsOwn) {
   manifest("C,0.png,0,p1,x\nC,1.png,5,p1,x\n" + kB);
   const Plan renamed = plan();
-  ASSERT_EQ(renamed.extract.size(), 1u);
-  EXPECT_EQ(renamed.extract[0].exam->id, "C");
+  ASSERT_EQ(renamed.extract.exams.size(), 1u);
+  EXPECT_EQ(renamed.extract.exams[0].id, "C");
   EXPECT_EQ(renamed.not_in_input, 1u);
 }
 

@@ -58,6 +58,17 @@ def test_a_frozen_run_can_be_gone_on_from(run, cache, weights, frozen, tmp_path)
         assert (tmp_path / "b" / name).read_bytes() == (run[0] / name).read_bytes()
 
 
+def test_a_bundle_computes_the_cut_of_raw_exams(run, exams, weights, cache, tmp_path):
+    made = tmp_path / "tuned.bundle"
+    succeed("bundle", "make", run[0], "--weights", weights, "--out", made)
+    assert json.loads((made / "bundle.json").read_text())["backbone"]["cut"] == CUT
+    succeed("predict", "--bundle", made, "--input", exams, "--device", "cpu", "--precision", "fp32", "--out", tmp_path / "raw.csv")
+    succeed("predict", "--bundle", made, "--cache", cache, "--out", tmp_path / "cached.csv")
+    raw, cached = (pd.read_csv(tmp_path / name).set_index("exam")["p_1"] for name in ("raw.csv", "cached.csv"))
+    assert list(raw.index) == list(cached.index)
+    assert raw.to_numpy() == pytest.approx(cached.to_numpy(), abs=1e-5)
+
+
 def test_tuned_backbones_make_caches_with_the_features_of_the_run(run, exams, weights, cache, tmp_path):
     out = run[0]
     options = ["--config", folder_of(out) / "extract.ini", "--weights", folder_of(out), "--store",
