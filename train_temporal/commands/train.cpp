@@ -719,13 +719,20 @@ std::unique_ptr<tune::TunedSource> open_vit(TrainOptions& options, const Cohort&
 
 std::shared_ptr<const tune::ChainCosts> vit_costs(const Experiment& experiment, const Json& begun) {
   if (experiment.tuned == nullptr) return nullptr;
-  if (const auto known = begun.find(kVitCosts); known != begun.end())
-    return std::make_shared<tune::ChainCosts>(tune::costs_from_json(*known));
   const FitOptions& fit = experiment.options.fit;
   set_torch_threads(fit.tune.threads);
+  const tune::ChainShape shape = tune::trained_shape(*experiment.tuned, vit_options(fit));
   try {
-    const auto measured = std::make_shared<tune::ChainCosts>(tune::measure_costs(
-        tune::trained_shape(*experiment.tuned, vit_options(fit)), experiment.device()));
+    if (const auto known = begun.find(kVitCosts); known != begun.end()) {
+      auto costs = std::make_shared<tune::ChainCosts>(tune::costs_from_json(*known));
+      if (tune::are_of(*costs, shape, experiment.device())) return costs;
+      log_warning(concat("what '", kVitCosts, "' in the run's config.json says is of ",
+                         costs->shape,
+                         " or of other steps than these: steps of the ViT are measured again, and "
+                         "may be divided otherwise, which changes last bits"));
+    }
+    const auto measured =
+        std::make_shared<tune::ChainCosts>(tune::measure_costs(shape, experiment.device()));
     reset_device_memory_peak(experiment.device());  // the run's own peak is what is told
     return measured;
   } catch (const c10::OutOfMemoryError& error) {

@@ -37,10 +37,13 @@ Chain::Chain(vit::VisionTransformer model, vit::FeatureOptions features, std::in
       levels_(std::move(levels)),
       drop_path_(drop_path) {
   const auto layers = vit::layers_of(features_, model_->architecture);
+  const auto before = [&](std::int64_t block) {
+    return std::ranges::lower_bound(layers, block) - layers.begin();
+  };
   if (cut == 0) steps_.push_back({Kind::kEmbed});
   for (std::int64_t block = cut; block < layers.back(); ++block)
-    steps_.push_back({Kind::kBlock, block, std::ranges::find(layers, block) != layers.end()});
-  steps_.push_back({Kind::kHead});
+    steps_.push_back({Kind::kBlock, block, before(block) < before(block + 1), before(block)});
+  steps_.push_back({Kind::kHead, layers.back(), true, before(layers.back())});
   find_trained();
 }
 
@@ -81,10 +84,15 @@ std::string Chain::kind(std::size_t index) const {
   std::int64_t values = 0;
   for (const torch::Tensor& parameter : trained_[index]) values += parameter.numel();
   std::string text = step.kind == Kind::kBlock ? "block" : name(index);
-  if (step.tap) text += ", a layer";
+  if (step.kind == Kind::kBlock && step.tap) text += ", a layer";
+  if (step.layers > 0) text += concat(", behind ", step.layers);
   text += concat(", ", values, " trained");
   if (step.kind == Kind::kBlock && dropped_share(step.block) > 0) text += ", left out at times";
   return text;
+}
+
+bool Chain::changes_shape(std::size_t index) const {
+  return steps_[index].kind != Kind::kBlock || steps_[index].tap;
 }
 
 double Chain::dropped_share(std::int64_t block) const {
@@ -136,7 +144,7 @@ Values Chain::forward(std::size_t index, const Values& input, const Pass& pass, 
   ops.recipes = recipes ? &*recipes : nullptr;
   ops.frugal = recipes.has_value();
   if (step.kind == Kind::kEmbed) return {embed(ops, input[0])};
-  Values output = step.tap || step.kind == Kind::kHead ? pooled(ops, input) : input;
+  Values output = step.tap ? pooled(ops, input) : input;
   if (step.kind == Kind::kHead)
     return {vit::behind(ops, model_->projection, output[1]).to(torch::kFloat32)};
   const vit::BlockImpl& block = model_->block(step.block);

@@ -68,8 +68,11 @@ class Chain {
   const std::vector<torch::Tensor>& trained(std::size_t step) const { return trained_[step]; }
   std::string name(std::size_t step) const;  // "patch embedding", "block 3", "norm and pooling"
   // Steps of the same kind take the same, in memory and in time: what they are, what of them is
-  // trained, and whether frames leave them out.
+  // trained, behind how many layers they lie whose features they hand on, and whether frames leave
+  // them out.
   std::string kind(std::size_t step) const;
+  // What it gives is not like what it takes.
+  bool changes_shape(std::size_t step) const;
   // `keep`: what its graph keeps, where there is one.
   Values forward(std::size_t step, const Values& input, const Pass& pass,
                  Keep keep = Keep::kWhole) const;
@@ -79,7 +82,8 @@ class Chain {
   struct Step {
     Kind kind;
     std::int64_t block = 0;
-    bool tap = false;  // what enters the block is one of the layers
+    bool tap = false;         // what enters the block is one of the layers
+    std::int64_t layers = 0;  // before it
   };
   using Operations = Recomputing<RecordedOperations>;
   // Of frames that leave out what a block adds.

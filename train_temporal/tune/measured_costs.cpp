@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <optional>
+#include <set>
 #include <utility>
 
 #include "common/cli/error.h"
@@ -62,30 +62,32 @@ struct Sample {
     Rises forward, backward;
     double seconds = 0;
   };
-  std::int64_t frames = 0, output = 0;
+  std::int64_t frames = 0, output = 0, gradient = 0;
   Rises forward;
   double seconds = 0;
   std::vector<Graph> graphs = std::vector<Graph>(std::size(kKeeps));
 
-  // Of two samples of the same step the quicker times count.
-  Sample with_less_time(const Sample& other) && {
-    if (other.frames == 0) return std::move(*this);
-    seconds = std::min(seconds, other.seconds);
-    for (std::size_t i = 0; i < graphs.size(); ++i)
-      graphs[i].seconds = std::min(graphs[i].seconds, other.graphs[i].seconds);
-    return std::move(*this);
+  // A graph that keeps less takes longer on its way back, by at most a pass forward. What says
+  // otherwise is a slow moment: of the machine, or of the first pass, which prepares libraries.
+  void correct_times() {
+    for (std::size_t i = graphs.size(); --i > 0;)
+      graphs[i - 1].seconds = std::min(graphs[i - 1].seconds, graphs[i].seconds);
+    for (Graph& graph : graphs)
+      graph.seconds = std::min(graph.seconds, graphs.front().seconds + seconds);
   }
 };
 
 class SampledStep {
  public:
-  // Two samples, and those of the fewest and of the most frames.
+  // Two samples, and those of the fewest and of the most frames; all are the same one where a
+  // single frame was all that fitted.
   SampledStep(const Sample& few, const Sample& many, const Sample& least, const Sample& most)
       : few_(few), many_(many), least_(least), most_(most) {}
 
   MeasuredStep step() const {
     MeasuredStep step;
     step.output = line(&Sample::output);
+    step.gradient = line(&Sample::gradient);
     step.forward = growth(few_.forward, many_.forward);
     step.seconds = seconds(least_.seconds, most_.seconds);
     for (std::size_t i = 0; i < many_.graphs.size(); ++i) {
@@ -100,6 +102,7 @@ class SampledStep {
 
  private:
   Line through(double few, double many) const {
+    if (many_.frames == few_.frames) return {0, many / double(many_.frames)};
     const double each = (many - few) / double(many_.frames - few_.frames);
     return {few - each * double(few_.frames), each};
   }
@@ -109,6 +112,7 @@ class SampledStep {
   // A chunk takes no less than in proportion.
   Line seconds(double one, double many) const {
     const auto n = double(most_.frames);
+    if (n == 1) return {0, many};
     const double each = std::min((many - one) / (n - 1), many / n);
     return each > 0 ? Line{many - n * each, each} : Line{0, many / n};
   }
@@ -178,6 +182,7 @@ class StepMeter {
     Values next = forward(step, values, found);
     for (const Keep keep : kKeeps) with_graph(step, values, keep, found);
     values = std::move(next);
+    found.correct_times();
     return found;
   }
   // Of a step whose kind is known: `values` become like those that it gives.
@@ -210,6 +215,7 @@ class StepMeter {
     Values output = chain_.forward(step, input, pass_of(input));
     found.seconds = timer.seconds();
     found.output = trace.live();
+    found.gradient = static_cast<std::int64_t>(output[0].nbytes());
     found.forward = trace.rises();
     return output;
   }
@@ -252,8 +258,8 @@ class StepMeter {
       if (own[inputs + i].defined()) sums[i].add_(own[inputs + i]);
     graph.seconds = timer.seconds();
     graph.backward = trace.rises();
-    for (std::size_t i = 0; i < inputs; ++i)
-      graph.input_gradient += static_cast<std::int64_t>(own[i].defined() ? own[i].nbytes() : 0);
+    // That of features which are handed on is a view of theirs.
+    if (inputs > 0) graph.input_gradient = static_cast<std::int64_t>(own[0].nbytes());
   }
 
   ChainShape shape_;
@@ -279,16 +285,27 @@ std::vector<std::int64_t> sample_sizes(const ChainShape& shape, const torch::Dev
   return sizes;
 }
 
+using Samples = std::map<std::int64_t, Sample>;  // of a step, by frames
+
 // Lines go through two neighbouring samples. A single frame's are others: its tensors need no
-// copies where those of several do. `of`: by frames.
-MeasuredRanges ranges_of(const std::map<std::int64_t, Sample>& of, bool one_apart) {
+// copies where those of several do.
+MeasuredRanges ranges_of(const Samples& of, bool one_apart) {
   MeasuredRanges ranges;
   const Sample &least = of.begin()->second, &most = of.rbegin()->second;
+  if (of.size() == 1) ranges[1] = SampledStep(most, most, most, most).step();
   for (auto few = of.begin(), many = std::next(few); many != of.end(); ++few, ++many) {
-    if (few == of.begin() && !one_apart) continue;
+    if (few == of.begin() && !one_apart && of.size() > 2) continue;
     ranges[few->first] = SampledStep(few->second, many->second, least, most).step();
   }
   return ranges;
+}
+
+// Half as many of each, at least one.
+std::vector<std::int64_t> halved(const std::vector<std::int64_t>& sizes) {
+  std::vector<std::int64_t> found;
+  for (const std::int64_t size : sizes) found.push_back((size + 1) / 2);
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
 }
 
 Json to_json(const Line& line) {
@@ -313,6 +330,7 @@ Json to_json(const MeasuredStep& step) {
                                           {"seconds", to_json(graph.seconds)}};
   }
   return {{"output", to_json(step.output)},
+          {"gradient", to_json(step.gradient)},
           {"forward", to_json(step.forward)},
           {"seconds", to_json(step.seconds)},
           {"graphs", graphs}};
@@ -326,6 +344,7 @@ Growth growth_of(const Json& json) {
 MeasuredStep step_of(const Json& json) {
   MeasuredStep step;
   step.output = line_of(json.at("output"));
+  step.gradient = line_of(json.at("gradient"));
   step.forward = growth_of(json.at("forward"));
   step.seconds = line_of(json.at("seconds"));
   for (const Keep keep : kKeeps) {
@@ -339,6 +358,7 @@ MeasuredStep step_of(const Json& json) {
 
 ChainCosts read_costs(const Json& json) {
   ChainCosts costs;
+  costs.shape = json.at("shape").get<std::string>();
   costs.names = json.at("names").get<std::vector<std::string>>();
   costs.kinds = json.at("kinds").get<std::vector<std::string>>();
   costs.input = json.at("input").get<std::uint64_t>();
@@ -356,6 +376,7 @@ ChainCosts read_costs(const Json& json) {
 StepCost MeasuredStep::at(std::int64_t frames) const {
   StepCost cost;
   cost.output = bytes(output.at(frames));
+  cost.gradient = bytes(gradient.at(frames));
   cost.forward_extra = bytes(highest(forward, frames) - output.at(frames));
   cost.forward = seconds.at(frames);
   for (std::size_t i = 0; i < graphs.size(); ++i) {
@@ -381,38 +402,63 @@ ChunkCost ChainCosts::chunk(std::int64_t frames) const {
   return cost;
 }
 
-ChainCosts measure_costs(const ChainShape& shape, const torch::Device& device,
-                         MeasuredSteps& known) {
-  const StepMeter meter(shape, device);
+namespace {
+
+std::string text_of(const ChainShape& shape, const torch::Device& device) {
+  return concat(shape.tokens(), " tokens of ", shape.architecture.width, " in ",
+                c10::toString(shape.precision), shape.dropout ? " with dropout" : "", ", on ",
+                device.is_cuda() ? "a GPU" : "the CPU");
+}
+
+// What the costs are of.
+ChainCosts named_costs(const StepMeter& meter, const std::string& shape) {
   const Chain& chain = meter.chain();
   const std::size_t first = chain.first_trained();
   ChainCosts costs;
-  std::map<std::string, std::size_t> unknown;  // by kind: where it is first
+  costs.shape = shape;
   for (std::size_t step = first; step < chain.size(); ++step) {
-    const std::string kind = concat(chain.kind(step), step == first ? ", the first" : "");
     costs.names.push_back(chain.name(step));
-    costs.kinds.push_back(kind);
-    if (!known.contains(kind)) unknown.try_emplace(kind, step);
+    costs.kinds.push_back(concat(chain.kind(step), step == first ? ", the first" : ""));
   }
-  // The fewest and the most run twice: the first time libraries prepare themselves, and the system
-  // hands out pages.
-  std::map<std::string, std::map<std::int64_t, Sample>> samples;
-  std::vector<std::int64_t> sizes = sample_sizes(shape, device);
-  sizes.insert(sizes.end(), {sizes.front(), sizes.back()});
+  return costs;
+}
+
+// Runs, in order, the first step of each of these kinds.
+std::map<std::string, Samples> samples_of(const StepMeter& meter,
+                                          const std::vector<std::string>& kinds,
+                                          const std::set<std::string>& wanted,
+                                          const std::vector<std::int64_t>& sizes) {
+  std::map<std::string, Samples> samples;
   for (const std::int64_t frames : sizes) {
-    if (unknown.empty()) break;
     Values values = meter.input(frames);
-    std::size_t measured = 0;
-    for (std::size_t step = first; measured < unknown.size(); ++step) {
-      const std::string& kind = costs.kinds[step - first];
-      const auto place = unknown.find(kind);
-      if (place != unknown.end() && place->second == step) {
-        samples[kind][frames] = meter.sample(step, values).with_less_time(samples[kind][frames]);
-        ++measured;
-      } else if (values.size() > 1 || kind.starts_with("patch") ||
-                 kind.find("layer") != kind.npos) {
+    std::set<std::string> left = wanted;
+    for (std::size_t i = 0; !left.empty(); ++i) {
+      const std::size_t step = meter.chain().first_trained() + i;
+      if (left.erase(kinds[i]) > 0)
+        samples[kinds[i]][frames] = meter.sample(step, values);
+      else if (meter.chain().changes_shape(step))
         meter.pass(step, values);
-      }
+    }
+  }
+  return samples;
+}
+
+}  // namespace
+
+ChainCosts measure_costs(const ChainShape& shape, const torch::Device& device,
+                         MeasuredSteps& known) {
+  const StepMeter meter(shape, device);
+  ChainCosts costs = named_costs(meter, text_of(shape, device));
+  std::set<std::string> unknown;
+  for (const std::string& kind : costs.kinds)
+    if (!known.contains(kind)) unknown.insert(kind);
+  std::map<std::string, Samples> samples;
+  for (auto sizes = sample_sizes(shape, device); samples.size() < unknown.size();) {
+    try {
+      samples = samples_of(meter, costs.kinds, unknown, sizes);
+    } catch (const c10::OutOfMemoryError&) {
+      if (sizes.back() == 1) throw;
+      sizes = halved(sizes);
     }
   }
   const bool one_apart = device.is_cpu() && shape.precision != torch::kFloat32;
@@ -421,7 +467,7 @@ ChainCosts measure_costs(const ChainShape& shape, const torch::Device& device,
   const Values frame = meter.input(1);
   std::uint64_t entering = 0;
   for (const torch::Tensor& value : frame) entering += value.nbytes();
-  const bool by_chunk = first == 0;
+  const bool by_chunk = meter.chain().first_trained() == 0;
   // The CPU takes pixels as the cache gives them.
   const bool as_they_are = by_chunk && shape.cut == 0 && device.is_cpu();
   if (!as_they_are) (by_chunk ? costs.input : costs.fixed) = entering;
@@ -434,13 +480,19 @@ ChainCosts measure_costs(const ChainShape& shape, const torch::Device& device) {
   return measure_costs(shape, device, known);
 }
 
+bool are_of(const ChainCosts& costs, const ChainShape& shape, const torch::Device& device) {
+  const ChainCosts own = named_costs(StepMeter(shape, device), text_of(shape, device));
+  return costs.shape == own.shape && costs.names == own.names && costs.kinds == own.kinds;
+}
+
 Json to_json(const ChainCosts& costs) {
   Json steps = Json::object();
   for (const auto& [kind, ranges] : costs.steps)
     for (const auto& [frames, step] : ranges)
       steps[kind].push_back({{"from", frames}, {"step", to_json(step)}});
-  return {{"names", costs.names}, {"kinds", costs.kinds}, {"steps", steps},
-          {"input", costs.input}, {"fixed", costs.fixed}, {"features", costs.features}};
+  return {
+      {"shape", costs.shape}, {"names", costs.names}, {"kinds", costs.kinds},      {"steps", steps},
+      {"input", costs.input}, {"fixed", costs.fixed}, {"features", costs.features}};
 }
 
 ChainCosts costs_from_json(const Json& json) {

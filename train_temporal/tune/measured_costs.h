@@ -33,7 +33,7 @@ struct MeasuredGraph {
 };
 
 struct MeasuredStep {
-  Line output;
+  Line output, gradient;
   Growth forward;                     // without a graph
   Line seconds;                       // forward
   std::vector<MeasuredGraph> graphs;  // of each of kKeeps
@@ -46,6 +46,7 @@ using MeasuredRanges = std::map<std::int64_t, MeasuredStep>;
 using MeasuredSteps = std::map<std::string, MeasuredRanges>;
 
 struct ChainCosts {
+  std::string shape;                      // "197 tokens of 384 in Float, on the CPU"
   std::vector<std::string> names, kinds;  // of the trained steps, in order
   MeasuredSteps steps;
   // Bytes of a frame: of what enters the steps, where it is made for each chunk, or else is there
@@ -58,10 +59,13 @@ Json to_json(const ChainCosts& costs);
 ChainCosts costs_from_json(const Json& json);  // DataError for what is none
 
 // Runs the steps that are not in `known`, and adds them. Weights are of one block's size, whatever
-// the depth. The device counts memory by now (budget_device_memory()).
+// the depth. The device counts memory by now (budget_device_memory()). Where memory runs out, fewer
+// frames are run; c10::OutOfMemoryError where a single one does not fit.
 ChainCosts measure_costs(const ChainShape& shape, const torch::Device& device,
                          MeasuredSteps& known);
 ChainCosts measure_costs(const ChainShape& shape, const torch::Device& device);
+// Whether they are of this ViT, of what of it is trained, how, and on such a device.
+bool are_of(const ChainCosts& costs, const ChainShape& shape, const torch::Device& device);
 
 // A training step of `frames` frames, without what its head takes. Tasks of the same `chunks` share
 // what is found of them.

@@ -48,7 +48,6 @@ class Recipe {
 enum class Again {
   kPointwise,  // as cheap as reading and writing the values
   kProduct,    // a matrix product that gives at least as many values as it takes
-  kWide,       // one that gives more than three times as many
   kFollows     // pointwise, but worth it only where what must be kept for it takes fewer bytes than
                // its result. What enters the step is kept anyway; what is computed again is not
 };
@@ -59,7 +58,6 @@ template <class Stays>
 bool drops(Keep keep, Again kind, const Stays& stays, std::uint64_t bytes) {
   if (keep == Keep::kWhole) return false;
   if (kind == Again::kFollows) return stays() < bytes;
-  if (kind == Again::kWide && keep == Keep::kSlim) return true;
   return kind == Again::kPointwise || keep == Keep::kLean;
 }
 
@@ -80,9 +78,8 @@ struct Recomputing : Base {
     const auto compute = [weight, bias](Base& ops, const Inputs& in) {
       return ops.product(in[0], in[1], weight, bias);
     };
-    const std::int64_t takes = weight.size(1), gives = weight.size(0);
-    if (gives < takes) return compute(*this, inputs);
-    return this->again(gives > 3 * takes ? Again::kWide : Again::kProduct, inputs, compute);
+    const bool gives_less = weight.size(0) < weight.size(1);
+    return gives_less ? compute(*this, inputs) : this->again(Again::kProduct, inputs, compute);
   }
   Value cast(const Value& x) {
     return pointwise({x}, [](Base& ops, const Inputs& in) { return ops.cast(in[0]); });

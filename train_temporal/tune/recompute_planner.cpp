@@ -117,9 +117,6 @@ const Schedule& RecomputePlanner::schedule(std::int64_t frames, std::size_t step
   if (!schedule.empty()) return schedule;
   const StepTask task = task_(frames_);
   const ChunkCost& cost = task.chunks->cost(frames);
-  if (steps > cost.chain.size())
-    throw DataError(concat("the run's configuration has the costs of ", cost.chain.size(),
-                           " trained steps, expected ", steps, "; train it anew"));
   const auto chain = std::span(cost.chain).first(steps);
   schedule = make_schedule(current_.strategy, chain, cost.input, current_.budget);
   // The rest of a chunk that ran out of memory may be too large for the search.

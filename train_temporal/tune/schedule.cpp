@@ -79,7 +79,7 @@ class LiveBytes {
   std::uint64_t value_bytes(std::size_t i) const {
     return i == 0 ? input_bytes_ : chain_[i - 1].output;
   }
-  std::uint64_t gradient_bytes(std::size_t i) const { return i == 0 ? 0 : value_bytes(i); }
+  std::uint64_t gradient_bytes(std::size_t i) const { return i == 0 ? 0 : chain_[i - 1].gradient; }
   // The graph of the step before holds its output, whoever else has dropped it.
   bool held(std::size_t value) const { return kept_[value] || (value > 0 && graph_[value - 1]); }
   // Bytes that an operation of step i may change, gradients apart.
@@ -101,12 +101,6 @@ Schedule straight_schedule(Keep keep, std::size_t steps) {
   for (std::size_t i = 0; i < steps; ++i) schedule.push_back({Action::kForwardWithGraph, i, keep});
   for (std::size_t i = steps; i-- > 0;) schedule.push_back({Action::kBackward, i, keep});
   return schedule;
-}
-
-bool whole_is_fastest(const StepCost& step) {
-  return std::ranges::all_of(step.graphs, [&](const GraphCost& graph) {
-    return graph.backward >= step.graph(Keep::kWhole).backward;
-  });
 }
 
 }  // namespace
@@ -136,22 +130,15 @@ Use simulate(const Schedule& schedule, std::span<const StepCost> chain, std::uin
 Schedule make_schedule(Strategy strategy, std::span<const StepCost> chain,
                        std::uint64_t input_bytes, std::uint64_t budget) {
   if (chain.empty()) return {};
-  const Schedule whole = straight_schedule(Keep::kWhole, chain.size());
+  if (strategy == Strategy::kNone) return straight_schedule(Keep::kWhole, chain.size());
   const Schedule cheap = straight_schedule(Keep::kCheap, chain.size());
-  if (strategy != Strategy::kOptimal) return strategy == Strategy::kNone ? whole : cheap;
-  const auto use = [&](const Schedule& each) { return simulate(each, chain, input_bytes); };
-  if (std::ranges::all_of(chain, whole_is_fastest) && use(whole).peak <= budget) return whole;
-  Schedule best = optimal_schedule(chain, input_bytes, budget);
+  if (strategy == Strategy::kCheap) return cheap;
+  const Schedule best = optimal_schedule(chain, input_bytes, budget);
   if (best.empty()) return best;
-  double seconds = use(best).seconds;
-  // Rounding may have hidden one of these from the search.
-  for (const Schedule& other : {cheap, whole}) {
-    const Use its = use(other);
-    if (its.peak > budget || its.seconds >= seconds) continue;
-    best = other;
-    seconds = its.seconds;
-  }
-  return best;
+  // Rounding may have hidden it from the search.
+  const Use its = simulate(cheap, chain, input_bytes);
+  const double seconds = simulate(best, chain, input_bytes).seconds;
+  return its.peak <= budget && its.seconds < seconds ? cheap : best;
 }
 
 namespace {
@@ -169,7 +156,7 @@ class Needs {
     const GraphCost& cost = chain_[s].graph(keep);
     const std::uint64_t all = graph(s, keep);
     return std::max(gradient(t) + all + cost.graph_extra,
-                    input_gradient(s) + chain_[s].output + all + cost.backward_extra);
+                    input_gradient(s) + chain_[s].gradient + all + cost.backward_extra);
   }
   std::uint64_t graph(std::size_t s, Keep keep) const {
     return chain_[s].output + chain_[s].graph(keep).saved;
@@ -179,10 +166,10 @@ class Needs {
     return gradient(t) + (j > s ? input(j) : 0) + chain_[j].output + chain_[j].forward_extra;
   }
   std::uint64_t input(std::size_t j) const { return chain_[j - 1].output; }
-  std::uint64_t gradient(std::size_t t) const { return chain_[t].output; }
+  std::uint64_t gradient(std::size_t t) const { return chain_[t].gradient; }
 
  private:
-  std::uint64_t input_gradient(std::size_t s) const { return s == 0 ? 0 : input(s); }
+  std::uint64_t input_gradient(std::size_t s) const { return s == 0 ? 0 : gradient(s - 1); }
 
   std::span<const StepCost> chain_;
 };
@@ -190,7 +177,7 @@ class Needs {
 // What goes first on the way through a part. Of equally good choices the first in this order goes.
 struct Choice {
   std::size_t without_graph = 0;  // so many steps run before an input stays; 0: the first step
-  Keep keep = Keep::kWhole;       // runs with its graph, which keeps so much
+  Keep keep = Keep::kCheap;       // runs with its graph, which keeps so much
 
   auto operator<=>(const Choice&) const = default;
 };
@@ -215,7 +202,8 @@ class OfParts {
       alike[i] = chain[i] == chain[i - 1] ? alike[i - 1] + 1 : 0;
     for (std::size_t length = 1; length <= chain.size(); ++length) {
       for (std::size_t s = 0, t = length - 1; t < chain.size(); ++s, ++t) {
-        const bool same_input = s > 1 && chain[s - 1].output == chain[s - 2].output;
+        const bool same_input = s > 1 && chain[s - 1].output == chain[s - 2].output &&
+                                chain[s - 1].gradient == chain[s - 2].gradient;
         const bool known = same_input && alike[t] >= length;
         places_[place(s, t)] = known ? places_[place(s - 1, t - 1)] : values_.size();
         if (!known) values_.push_back(find(*this, s, t));
@@ -277,7 +265,7 @@ class Programme {
 
   Stairs stairs(const OfParts<Stairs>& parts, std::size_t s, std::size_t t) {
     const Stairs nothing{{0, 0, {}}};
-    for (const Keep keep : kKeeps) {
+    for (const Keep keep : kSearchedKeeps) {
       const double own = chain_[s].forward + chain_[s].graph(keep).backward;
       const std::int64_t need = slots_of(needs_.with_graph(s, t, keep));
       const std::int64_t graph = graph_slots(s, t, keep);
@@ -376,7 +364,7 @@ class Least {
 
   Part part(const OfParts<Part>& parts, std::size_t s, std::size_t t) const {
     Part best{std::numeric_limits<std::uint64_t>::max(), {}};
-    for (const Keep keep : kKeeps) {
+    for (const Keep keep : kSearchedKeeps) {
       const std::uint64_t rest = s < t ? needs_.graph(s, keep) + parts(s + 1, t).bytes : 0;
       const std::uint64_t bytes = std::max(needs_.with_graph(s, t, keep), rest);
       if (bytes < best.bytes) best = {bytes, {0, keep}};
@@ -442,17 +430,19 @@ ChunkUse chunk_use(const Schedule& schedule, const ChunkCost& cost) {
     use.forward += step.forward;
     input = step.output;
   }
-  // The chunk's part of the features' gradient is counted with them.
-  const std::uint64_t gradient = cost.chain.empty() ? 0 : cost.chain.back().output;
+  // The chunk's part of the features' gradient is counted with them, from first to last.
+  const std::uint64_t gradient = cost.chain.empty() ? 0 : cost.chain.back().gradient;
   const std::vector<Moment> moments = memory_over_time(schedule, cost.chain, cost.input);
   bool first = true;
+  std::uint64_t counted = gradient;
   for (std::size_t i = 0; i < schedule.size(); ++i) {
     if (first && schedule[i].action == Action::kBackward) {
       first = false;
       use.kept = moments[i - 1].after - gradient;
     }
     std::uint64_t& peak = first ? use.first_peak : use.second_peak;
-    peak = std::max(peak, moments[i].highest - gradient);
+    peak = std::max(peak, moments[i].highest - counted);
+    if (!first) counted = 0;
   }
   for (const Operation& operation : schedule) use.seconds += seconds_of(operation, cost.chain);
   return use;
@@ -612,8 +602,7 @@ std::vector<ConsideredWay> ways_within(const StepTask& task, std::uint64_t most,
                           size >= std::int64_t(std::bit_floor(std::uint64_t(task.frames / kParts)));
     bool all_kept = false;
     for (const auto& [word, each] : kStrategies) {
-      // To keep what is cheap to compute again gains nothing: `none` goes only where it is asked
-      // for.
+      // `none` goes only where it is asked for.
       if (strategy ? each != *strategy : each == Strategy::kNone) continue;
       std::vector<std::uint64_t> budgets{most - std::min(most, chunks.outside())};
       if (each == Strategy::kOptimal && !strategy) {

@@ -27,12 +27,13 @@ namespace coldframe::tune {
 enum class Keep {
   kWhole,  // all that operators save
   kCheap,  // what is pointwise is computed again: norms, activations, casts, half-precision sums
-  kSlim,   // so are products that give over three times what they take: fc1, LoRA's second matrix
-  kLean    // so are those that give at least as many: qkv, proj, fc1
+  kLean    // so are products that give at least as many values as they take: qkv, proj, fc1
 };
 inline const WordTable<Keep> kKeepWords{
-    {"whole", Keep::kWhole}, {"cheap", Keep::kCheap}, {"slim", Keep::kSlim}, {"lean", Keep::kLean}};
-inline constexpr Keep kKeeps[] = {Keep::kWhole, Keep::kCheap, Keep::kSlim, Keep::kLean};
+    {"whole", Keep::kWhole}, {"cheap", Keep::kCheap}, {"lean", Keep::kLean}};
+inline constexpr Keep kKeeps[] = {Keep::kWhole, Keep::kCheap, Keep::kLean};
+// To keep what is cheap to compute again gains less than 1 % of the time at any budget.
+inline constexpr Keep kSearchedKeeps[] = {Keep::kCheap, Keep::kLean};
 
 // Of a step whose graph keeps so much.
 struct GraphCost {
@@ -45,10 +46,11 @@ struct GraphCost {
   bool operator==(const GraphCost&) const = default;
 };
 
-// Bytes as an allocator counts them, of one chunk of frames. An output and its gradient are equally
-// large. The input of a step is the output of the one before; of the first one it is given.
+// Bytes as an allocator counts them, of one chunk of frames. The input of a step is the output of
+// the one before; of the first one it is given.
 struct StepCost {
   std::uint64_t output = 0;
+  std::uint64_t gradient = 0;       // of the output, beside views of the features' gradient
   std::uint64_t forward_extra = 0;  // beyond input and output, while it runs without a graph
   double forward = 0;
   std::array<GraphCost, std::size(kKeeps)> graphs{};  // of each of kKeeps

@@ -248,6 +248,19 @@ def test_parts_of_other_threads_make_one_tuned_run(cache, weights, tmp_path):
     assert (tmp_path / "two" / "metrics.csv").read_bytes() == (tmp_path / "one" / "metrics.csv").read_bytes()
 
 
+def test_stored_costs_of_other_steps_are_measured_again(cache, weights, tmp_path):
+    run = words(cache, tmp_path / "run", *tuned(weights), "--epochs", 1)
+    succeed(*run, "--part", "0/2")
+    config, = tmp_path.glob("run*/config.json")
+    begun = json.loads(config.read_text())
+    costs = begun["vit_costs"]
+    costs["kinds"] = ["block, 7 trained" for _ in costs["kinds"]]
+    costs["steps"] = {"block, 7 trained": costs["steps"].popitem()[1]}
+    config.write_text(json.dumps(begun))
+    assert "measured again" in succeed(*run, "--resume").stderr
+    assert "measured again" not in succeed(*run, "--overwrite").stderr
+
+
 def test_cox_s_loss_of_a_tuned_batch_is_the_same_in_pieces(cache, weights, tmp_path):
     losses = []
     for name, more in [("whole", []), ("pieces", ["--micro-batch", 3])]:

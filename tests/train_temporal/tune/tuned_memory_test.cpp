@@ -188,7 +188,7 @@ TEST_F(TunedMemory, TheEndOfAllWaysNamesTheLastOne) {
     StepTask found;
     found.frames = frames;
     found.chunks = std::make_shared<ChunkUses>([](std::int64_t) {
-      StepCost step{1000, 0, 1};
+      StepCost step{1000, 1000, 0, 1};
       step.graphs.fill({1000, 0, 0, 1});
       return ChunkCost{{step}, 0};
     });

@@ -124,7 +124,7 @@ TEST_P(Strategies, GraphsThatKeepLessGiveTheSameBits) {
       const StateDict whole = gradients_of(chain, input, pass, *trainable, Keep::kWhole, false);
       for (const auto& [keep, twice] :
            {std::pair{Keep::kWhole, true}, std::pair{Keep::kCheap, false},
-            std::pair{Keep::kSlim, true}, std::pair{Keep::kLean, true}}) {
+            std::pair{Keep::kLean, true}}) {
         const StateDict found = gradients_of(chain, input, pass, *trainable, keep, twice);
         for (const auto& [name, value] : whole)
           EXPECT_TRUE(torch::equal(found.at(name), value))
