@@ -62,7 +62,7 @@ struct Sample {
     Rises forward, backward;
     double seconds = 0;
   };
-  std::int64_t frames = 0, output = 0, gradient = 0;
+  std::int64_t frames = 0, output = 0, gradient = 0, handed = 0;
   Rises forward;
   double seconds = 0;
   std::vector<Graph> graphs = std::vector<Graph>(std::size(kKeeps));
@@ -88,6 +88,7 @@ class SampledStep {
     MeasuredStep step;
     step.output = line(&Sample::output);
     step.gradient = line(&Sample::gradient);
+    step.handed = line(&Sample::handed);
     step.forward = growth(few_.forward, many_.forward);
     step.seconds = seconds(least_.seconds, most_.seconds);
     for (std::size_t i = 0; i < many_.graphs.size(); ++i) {
@@ -216,6 +217,8 @@ class StepMeter {
     found.seconds = timer.seconds();
     found.output = trace.live();
     found.gradient = static_cast<std::int64_t>(output[0].nbytes());
+    const bool hands_on = input.size() > 1 && output.back().is_alias_of(input.back());
+    if (hands_on) found.handed = static_cast<std::int64_t>(input.back().nbytes());
     found.forward = trace.rises();
     return output;
   }
@@ -329,11 +332,9 @@ Json to_json(const MeasuredStep& step) {
                                           {"input_gradient", to_json(graph.input_gradient)},
                                           {"seconds", to_json(graph.seconds)}};
   }
-  return {{"output", to_json(step.output)},
-          {"gradient", to_json(step.gradient)},
-          {"forward", to_json(step.forward)},
-          {"seconds", to_json(step.seconds)},
-          {"graphs", graphs}};
+  return {{"output", to_json(step.output)},   {"gradient", to_json(step.gradient)},
+          {"handed", to_json(step.handed)},   {"forward", to_json(step.forward)},
+          {"seconds", to_json(step.seconds)}, {"graphs", graphs}};
 }
 Growth growth_of(const Json& json) {
   Growth lines;
@@ -345,6 +346,7 @@ MeasuredStep step_of(const Json& json) {
   MeasuredStep step;
   step.output = line_of(json.at("output"));
   step.gradient = line_of(json.at("gradient"));
+  step.handed = line_of(json.at("handed"));
   step.forward = growth_of(json.at("forward"));
   step.seconds = line_of(json.at("seconds"));
   for (const Keep keep : kKeeps) {
@@ -377,6 +379,7 @@ StepCost MeasuredStep::at(std::int64_t frames) const {
   StepCost cost;
   cost.output = bytes(output.at(frames));
   cost.gradient = bytes(gradient.at(frames));
+  cost.handed = bytes(handed.at(frames));
   cost.forward_extra = bytes(highest(forward, frames) - output.at(frames));
   cost.forward = seconds.at(frames);
   for (std::size_t i = 0; i < graphs.size(); ++i) {

@@ -33,7 +33,7 @@ struct MeasuredGraph {
 };
 
 struct MeasuredStep {
-  Line output, gradient;
+  Line output, gradient, handed;
   Growth forward;                     // without a graph
   Line seconds;                       // forward
   std::vector<MeasuredGraph> graphs;  // of each of kKeeps

@@ -84,8 +84,12 @@ class LiveBytes {
   bool held(std::size_t value) const { return kept_[value] || (value > 0 && graph_[value - 1]); }
   // Bytes that an operation of step i may change, gradients apart.
   std::uint64_t around(std::size_t i) const {
-    return (held(i) ? value_bytes(i) : 0) + (held(i + 1) ? value_bytes(i + 1) : 0) +
+    return held_bytes(i) + held_bytes(i + 1) + held_bytes(i + 2) +
            (graph_[i] ? graph_[i]->saved : 0);
+  }
+  std::uint64_t held_bytes(std::size_t i) const {
+    if (i > chain_.size() || !held(i)) return 0;
+    return value_bytes(i) + (i > 0 && !held(i - 1) ? chain_[i - 1].handed : 0);
   }
 
   std::span<const StepCost> chain_;
@@ -165,7 +169,7 @@ class Needs {
   std::uint64_t without_graph(std::size_t s, std::size_t j, std::size_t t) const {
     return gradient(t) + (j > s ? input(j) : 0) + chain_[j].output + chain_[j].forward_extra;
   }
-  std::uint64_t input(std::size_t j) const { return chain_[j - 1].output; }
+  std::uint64_t input(std::size_t j) const { return chain_[j - 1].output + chain_[j - 1].handed; }
   std::uint64_t gradient(std::size_t t) const { return chain_[t].gradient; }
 
  private:
@@ -203,6 +207,7 @@ class OfParts {
     for (std::size_t length = 1; length <= chain.size(); ++length) {
       for (std::size_t s = 0, t = length - 1; t < chain.size(); ++s, ++t) {
         const bool same_input = s > 1 && chain[s - 1].output == chain[s - 2].output &&
+                                chain[s - 1].handed == chain[s - 2].handed &&
                                 chain[s - 1].gradient == chain[s - 2].gradient;
         const bool known = same_input && alike[t] >= length;
         places_[place(s, t)] = known ? places_[place(s - 1, t - 1)] : values_.size();

@@ -54,6 +54,7 @@ struct StepCost {
   std::uint64_t forward_extra = 0;  // beyond input and output, while it runs without a graph
   double forward = 0;
   std::array<GraphCost, std::size(kKeeps)> graphs{};  // of each of kKeeps
+  std::uint64_t handed = 0;  // part of the input that goes with the output, too: it stays with both
 
   const GraphCost& graph(Keep keep) const { return graphs[static_cast<std::size_t>(keep)]; }
   GraphCost& graph(Keep keep) { return graphs[static_cast<std::size_t>(keep)]; }

@@ -176,6 +176,25 @@ TEST(Schedule, SimulatesWhatAChainHolds) {
   EXPECT_EQ(use.seconds, 33);
 }
 
+// 3 bytes of the first output go with the second one, too, whether the first stays or not.
+TEST(Schedule, WhatIsHandedOnCountsOnce) {
+  Steps chain = {step(10, {}, 0, 1), step(20, {}, 0, 1)};
+  chain[1].handed = 3;
+  chain.push_back(step(1, {}, 0, 1));
+  const Schedule keeps = make_schedule(Strategy::kCheap, chain, 100);
+  EXPECT_EQ(memory_over_time(keeps, chain, 100)[1].after, 100 + 10 + 20 + 1);
+  Schedule drops = {{Action::kForwardKeepInput, 0}, {Action::kForward, 1}};
+  for (const std::size_t last : {2, 1, 0}) {
+    for (std::size_t i = 0; last < 2 && i < last; ++i)
+      drops.push_back({i == 0 ? Action::kForwardKeepInput : Action::kForward, i});
+    drops.push_back({Action::kForwardWithGraph, last});
+    drops.push_back({Action::kBackward, last});
+  }
+  const auto moments = memory_over_time(drops, chain, 100);
+  EXPECT_EQ(moments[1].after, 100 + 20 + 3 + 1);
+  EXPECT_EQ(moments.back().after, 0u);
+}
+
 TEST(Schedule, RefusesWhatCannotRun) {
   const Steps chain = vit_chain(1, false);
   const auto message = [&](const Schedule& schedule) -> std::string {
