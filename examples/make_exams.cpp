@@ -10,7 +10,7 @@
 #include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
 #include "examples/vessels.h"
-#include "extract/frames/image/jpeg.h"
+#include "extract/decode/image/still_formats.h"
 
 namespace coldframe::examples {
 namespace {

@@ -1,4 +1,4 @@
-// The constants of cache format v1 (FORMAT.md is the prose). It and schema.h are the only places
+// The constants of cache format v1 (FORMAT.md is the prose). It and shard.h are the only places
 // that spell the name of a group, a dataset or an attribute.
 #pragma once
 
@@ -25,7 +25,7 @@ inline constexpr const char* kAttributeStorage = "storage";      // "float16" or
 inline constexpr const char* kAttributePrecision = "precision";  // a list: a packed cache may mix
 inline constexpr const char* kAttributeViews = "views";          // a list, "clean" first
 
-// Groups. schema.h has the datasets in them.
+// Groups. shard.h has the datasets in them.
 inline constexpr const char* kFeatures = "features";
 inline constexpr const char* kFrames = "frames";
 inline constexpr const char* kExams = "exams";

@@ -10,7 +10,7 @@
 
 #include "common/files/json.h"
 #include "common/numbers/dtype.h"
-#include "common/text/word_table.h"
+#include "common/text/spelling.h"
 
 namespace coldframe::cache {
 

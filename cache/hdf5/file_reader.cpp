@@ -15,8 +15,7 @@
 #include "cache/format/format.h"
 #include "cache/hdf5/dataset.h"
 #include "common/cli/error.h"
-#include "common/files/bytes/byte_cursor.h"
-#include "common/files/bytes/byte_source.h"
+#include "common/files/bytes.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::hdf5 {

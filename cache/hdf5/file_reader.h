@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "cache/hdf5/dataset.h"
-#include "common/files/bytes/byte_source.h"
+#include "common/files/bytes.h"
 
 namespace coldframe::cache::hdf5 {
 

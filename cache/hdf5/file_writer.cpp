@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "cache/format/format.h"
+#include "common/cli/cli.h"
 #include "common/cli/error.h"
-#include "common/cli/leave.h"
-#include "common/numbers/float16.h"
+#include "common/numbers/dtype.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::hdf5 {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cache/hdf5/dataset.h"
-#include "common/files/bytes/byte_source.h"
+#include "common/files/bytes.h"
 #include "common/files/publish/atomic_file.h"
 
 namespace coldframe::cache::hdf5 {

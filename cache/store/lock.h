@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cache/format/layout.h"
-#include "common/files/locks/file_lock.h"
+#include "common/files/file_lock.h"
 
 namespace coldframe::cache {
 

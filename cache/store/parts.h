@@ -11,7 +11,7 @@
 #include "cache/format/layout.h"
 #include "cache/store/reader.h"
 #include "common/files/json.h"
-#include "common/system/job_part.h"
+#include "common/system/job.h"
 
 namespace coldframe::cache {
 

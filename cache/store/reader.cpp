@@ -8,10 +8,9 @@
 #include "cache/store/lock.h"
 #include "cache/store/shard_file.h"
 #include "common/cli/error.h"
-#include "common/system/open_files.h"
+#include "common/system/resources.h"
 #include "common/text/text.h"
 #include "common/threads/bounded_queue.h"
-#include "common/threads/parallel.h"
 #include "common/threads/threads.h"
 
 namespace coldframe::cache {

@@ -12,7 +12,7 @@
 #include "cache/store/shard_sequence.h"
 #include "common/cli/error.h"
 #include "common/files/publish/atomic_file.h"
-#include "common/numbers/float16.h"
+#include "common/numbers/dtype.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache {
@@ -235,7 +235,7 @@ void ShardWriter::add(ExamFeatures exam) {
   }
   Thumbnails thumbnails = join_thumbnails(exam, header.recipe);
   // Features are rounded to float16 here, unless the cache stores float32; the cut is rounded in
-  // extract/pipeline/exam_assembly.cpp.
+  // extract/pipeline/feature_sink.cpp.
   const auto fill = [&](std::size_t array, std::span<std::byte> rows) {
     if (array < of_view.size())
       store(of_view[array]->values, header.storage, rows);

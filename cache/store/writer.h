@@ -12,7 +12,7 @@
 #include "cache/format/exam.h"
 #include "cache/format/layout.h"
 #include "cache/format/recipe.h"
-#include "common/files/locks/file_lock.h"
+#include "common/files/file_lock.h"
 
 namespace coldframe::cache {
 

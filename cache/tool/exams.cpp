@@ -9,10 +9,8 @@
 
 #include "common/cli/error.h"
 #include "common/files/csv.h"
-#include "common/numbers/finite.h"
 #include "common/numbers/quantile.h"
 #include "common/text/spelling.h"
-#include "common/text/suggestion.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {

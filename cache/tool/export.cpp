@@ -11,9 +11,9 @@
 #include "cache/tool/exchange.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
-#include "common/files/bytes/npy_header.h"
 #include "common/files/csv.h"
-#include "common/files/publish/file_set.h"
+#include "common/files/npy_header.h"
+#include "common/files/publish/atomic_file.h"
 #include "common/files/publish/outputs.h"
 #include "common/text/text.h"
 

@@ -15,7 +15,6 @@
 #include "cache/tool/statistics.h"
 #include "common/charts/svg.h"
 #include "common/files/fingerprint.h"
-#include "common/numbers/finite.h"
 #include "common/numbers/quantile.h"
 #include "common/text/spelling.h"
 #include "common/text/text.h"

@@ -28,9 +28,8 @@
 #include "common/cli/log.h"
 #include "common/files/publish/atomic_file.h"
 #include "common/files/publish/outputs.h"
-#include "common/numbers/finite.h"
+#include "common/numbers/quantile.h"
 #include "common/text/spelling.h"
-#include "common/text/suggestion.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {

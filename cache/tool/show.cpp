@@ -7,7 +7,7 @@
 #include "cache/tool/exams.h"
 #include "cache/tool/statistics.h"
 #include "common/cli/error.h"
-#include "common/numbers/finite.h"
+#include "common/numbers/quantile.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {

@@ -15,9 +15,9 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/file.h"
-#include "common/files/source_stamp.h"
+#include "common/files/fingerprint.h"
 #include "common/text/text.h"
-#include "common/threads/parallel.h"
+#include "common/threads/threads.h"
 
 namespace coldframe::cache {
 

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <utility>
 
-#include "common/charts/drawing_style.h"
+#include "common/charts/svg.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {

@@ -63,4 +63,21 @@ double text_width(std::string_view text);  // an estimate, in pixels
 // At most `pixels` wide, ending in "…" when it was longer. Never cuts a UTF-8 sequence.
 std::string shortened(std::string_view text, double pixels);
 
+// Drawings of html.h as files of their own, for a paper.
+
+// The SVG file of a drawing: on white, and without a page's variables and currentColor, which
+// programs that edit figures may not know.
+std::string svg_file(const std::string& drawing);
+
+// The look of drawings. One table of colours and one of rules give the CSS of pages and that of
+// files.
+
+// CSS of a page: the colours as variables (--paper, --card, --ink, --soft, --rule, --on, --c0 …
+// --c7), for a light and a dark screen, and the rules of drawings, in which they stand.
+std::string page_style_of_drawings();
+
+// CSS of a file: the light colours themselves, for programs that know neither variables nor
+// currentColor.
+std::string file_style_of_drawings();
+
 }  // namespace coldframe::html

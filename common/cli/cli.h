@@ -1,16 +1,35 @@
-// Command lines: Boost.Program_options bound to options structs, `--config FILE`, `--help` with an
-// example that works, and the one catch around main.
+// How run_main() ends the program.
 #pragma once
 
+#include <atomic>
 #include <boost/program_options.hpp>
+#include <cstddef>
 #include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "common/text/word_table.h"
+#include "common/text/spelling.h"
 
 namespace coldframe {
+
+// True: at once, without the destructors of static objects, where what libraries have registered
+// for the program's end would fail. Any thread may set it.
+inline std::atomic<bool> leaves_without_destructors = false;
+
+// std::cout and std::cerr, whose text is made printable on its way, whoever writes it.
+
+// From now on both write as printable() has it. Once is enough; text of C's stdio does not come by.
+void make_output_printable();
+
+// Why std::cout could not be written since then, as errno; 0: all that was flushed has arrived.
+int output_error();
+
+// Writes all, waiting where a pipe, a terminal or a FIFO is full; false with errno.
+bool write_all(int descriptor, const char* bytes, std::size_t size);
+
+// Command lines: Boost.Program_options bound to options structs, `--config FILE`, `--help` with an
+// example that works, and the one catch around main.
 
 // --help says this before and after the list of options.
 struct CommandHelp {

@@ -4,8 +4,13 @@
 // expected and what to do. Mistakes of ours are assertions.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
 namespace coldframe {
 
@@ -49,6 +54,68 @@ struct SystemError : Error {
 // A signal asked the program to stop; the message says how to continue.
 struct Interrupted : Error {
   explicit Interrupted(const std::string& message) : Error(ExitCode::kInterrupted, message) {}
+};
+
+// An error says what it is about: whoever knows it puts that in front.
+
+// Returns what `work` does. A DataError of it comes out with `subject` in front: "SUBJECT: what it
+// said".
+template <typename Work>
+decltype(auto) in_context(const std::string& subject, const Work& work) {
+  try {
+    return work();
+  } catch (const DataError& error) {
+    throw DataError(concat(subject, ": ", error.what()));
+  }
+}
+
+// An exception may not pass through a library that is written in C: nothing there would be freed,
+// and the standard promises nothing. A callback of ours that such a library calls keeps it, and
+// whoever called the library throws it again. (Callbacks that can throw nothing are noexcept.)
+
+class KeptError {
+ public:
+  explicit operator bool() const { return error_ != nullptr; }
+
+  // In a callback: returns what body() returns. Where it throws, that is kept, body() is never
+  // called again, and the library gets `failed`.
+  template <typename Result, typename Body>
+  Result guard(Result failed, const Body& body) noexcept {
+    if (error_) return failed;
+    try {
+      return body();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    return failed;
+  }
+
+  // Behind a call of the library: throws what was kept, if there is any.
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+  // Returns what body() returns, which calls the library. What was kept says more than what the
+  // library, and then body(), made of it.
+  template <typename Body>
+  std::invoke_result_t<Body> call(const Body& body) const {
+    try {
+      if constexpr (std::is_void_v<std::invoke_result_t<Body>>) {
+        body();
+        return rethrow();
+      } else {
+        auto result = body();
+        rethrow();
+        return result;
+      }
+    } catch (...) {
+      rethrow();
+      throw;
+    }
+  }
+
+ private:
+  std::exception_ptr error_;
 };
 
 }  // namespace coldframe

@@ -8,9 +8,9 @@
 #include <set>
 #include <string>
 
-#include "common/cli/output.h"
-#include "common/text/printable.h"
+#include "common/cli/cli.h"
 #include "common/text/table.h"
+#include "common/text/text.h"
 
 namespace coldframe {
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/cli/log.h"
-#include "common/text/printable.h"
 #include "common/text/text.h"
 
 namespace coldframe {

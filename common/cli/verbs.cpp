@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "common/cli/error.h"
-#include "common/text/suggestion.h"
+#include "common/text/spelling.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
 

@@ -1,4 +1,7 @@
-if(COLDFRAME_SANITIZE OR COLDFRAME_FUZZ)
+if(COLDFRAME_SANITIZE STREQUAL "thread")
+  add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=thread>)
+  add_link_options(-fsanitize=thread)
+elseif(COLDFRAME_SANITIZE OR COLDFRAME_FUZZ)
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=address,undefined>
                       $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=undefined>
                       $<$<COMPILE_LANGUAGE:C,CXX>:-fno-omit-frame-pointer>)

@@ -7,7 +7,6 @@
 
 #include "common/cli/error.h"
 #include "common/files/file.h"
-#include "common/text/printable.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
 

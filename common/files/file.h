@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/files/bytes/byte_source.h"
+#include "common/files/bytes.h"
 
 namespace coldframe {
 

@@ -6,12 +6,13 @@
 #include <string_view>
 
 #include "common/files/publish/atomic_file.h"
-#include "common/system/memory.h"
-#include "common/system/nvml.h"
+#include "common/system/gpu_libraries.h"
+#include "common/system/resources.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
 
 namespace coldframe {
+
 namespace {
 
 using Clock = std::chrono::steady_clock;

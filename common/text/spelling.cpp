@@ -1,7 +1,6 @@
 #include "common/text/spelling.h"
 
 #include <utf8proc.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -9,10 +8,16 @@
 #include <set>
 #include <stdexcept>
 
-#include "common/text/printable.h"
 #include "common/text/text.h"
 
 namespace coldframe {
+
+std::string known_words(const std::vector<std::string>& known, const std::string& word) {
+  const std::string near = nearest(word, known);
+  return concat(known.empty() ? "none" : join(known, ", "),
+                near.empty() ? "" : concat("; did you mean '", near, "'?"));
+}
+
 namespace {
 
 bool is_numeral(char letter) {

@@ -1,17 +1,47 @@
-// Values that people typed: those that differ in case, white space or the way in which Unicode
-// writes a letter alone are one. This is the one rule for labels, patients, and the categories of
-// any column.
+// Words that stand for values, as command lines and files spell them, read in both directions.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "common/text/word_table.h"
-
 namespace coldframe {
+
+template <typename T>
+using WordTable = std::vector<std::pair<const char*, T>>;  // in the order in which messages list it
+
+template <typename T>
+std::vector<std::string> words_in(const WordTable<T>& table) {
+  std::vector<std::string> words;
+  for (const auto& each : table) words.emplace_back(each.first);
+  return words;
+}
+
+template <typename T>
+std::optional<T> value_for(const WordTable<T>& table, std::string_view word) {
+  for (const auto& each : table)
+    if (word == each.first) return each.second;
+  return std::nullopt;
+}
+
+// `value` is in the table.
+template <typename T>
+const char* word_for(const WordTable<T>& table, T value) {
+  return std::ranges::find(table, value, &std::pair<const char*, T>::second)->first;
+}
+
+// What a message about an unknown word says of the known ones.
+
+// "label, age; did you mean 'label'?" for "lable"; without the question where none is near, "none"
+// where there are none.
+std::string known_words(const std::vector<std::string>& known, const std::string& word);
+
+// Values that people typed: those that differ in case, white space or the way in which Unicode
+// writes a letter alone are one. This is the one rule for labels, patients, and the categories of
+// any column.
 
 // Bytes that are no UTF-8 are taken for ISO 8859-1.
 std::string as_utf8(std::string_view text);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "common/text/printable.h"
 #include "common/text/text.h"
 
 namespace coldframe {

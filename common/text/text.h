@@ -2,7 +2,9 @@
 // that clashes with the system's, hence no fmt.)
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <ostream>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -48,5 +50,64 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 
 // Natural order: "frame2" before "frame10".
 bool natural_less(std::string_view a, std::string_view b);
+
+// What came from a file must not steer the terminal, nor turn the order of what is read there.
+
+enum class Lines { kOne, kMany };
+
+// Control characters, marks of direction, separators of lines and bytes that are not UTF-8 become
+// escapes: "\u001b", "\u202e", "\xe9". In a string of JSON, \u escapes are the same text. Tabs
+// and line feeds stay where there are many lines.
+std::string printable(std::string_view text, Lines lines = Lines::kOne);
+
+// The name of a file as it is stored and shown: bytes that are not UTF-8 as %E9.
+std::string utf8_name(std::string_view name);
+
+// Bytes of the UTF-8 sequence that starts at text[at]; 0 if it is malformed.
+std::size_t utf8_sequence(std::string_view text, std::size_t at);
+// Bytes of whole code points at the beginning of `text`: all of it but a last one that is cut off.
+std::size_t whole_code_points(std::string_view text);
+
+// The size of the images that a backbone takes.
+
+struct ImageSize {
+  std::int64_t height = 224, width = 224;  // pixels
+
+  constexpr ImageSize() = default;
+  constexpr ImageSize(std::int64_t side) : height(side), width(side) {}
+  constexpr ImageSize(std::int64_t rows, std::int64_t columns) : height(rows), width(columns) {}
+
+  constexpr bool is_square() const { return height == width; }
+  constexpr std::int64_t pixels() const { return height * width; }
+  bool operator==(const ImageSize&) const = default;
+};
+
+// "224×224"
+inline std::ostream& operator<<(std::ostream& out, const ImageSize& size) {
+  return out << size.height << "×" << size.width;
+}
+
+inline constexpr std::int64_t kLeastImageSide = 8, kMostImageSide = 4096;
+
+// Reads --image-size: "224", or "224x320" (height, then width). ConfigError.
+ImageSize parse_image_size(const std::string& text);
+// ConfigError for a side out of bounds; `text` is the size as it was given.
+void require_image_size(const ImageSize& size, const std::string& text);
+
+// In JSON a square is its side, and an oblong [height, width]. Templates, so that nlohmann's own
+// conversion finds them and this header needs none of its.
+template <typename AnyJson>
+void to_json(AnyJson& json, const ImageSize& size) {
+  if (size.is_square())
+    json = size.height;
+  else
+    json = {size.height, size.width};
+}
+template <typename AnyJson>
+void from_json(const AnyJson& json, ImageSize& size) {
+  const bool square = !json.is_array();
+  size.height = (square ? json : json.at(0)).template get<std::int64_t>();
+  size.width = (square ? json : json.at(1)).template get<std::int64_t>();
+}
 
 }  // namespace coldframe

@@ -1,8 +1,11 @@
 // A table's column of times: seconds, or dates and times as ISO 8601 writes them.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <vector>
 
 namespace coldframe {
 
@@ -20,5 +23,15 @@ struct Timestamp {
 // therefore dates where they are ones of the years 1900 to 2099, and seconds else. Nothing for any
 // other text, an impossible date, nan, inf and seconds beyond kMostSeconds.
 std::optional<Timestamp> parse_timestamp(std::string_view text);
+
+// Frames of several streams (FA and ICGA, T1 and T2) that show the same instant.
+
+// The instant of each frame, counted from 0 in the order of time. `times`: seconds; `streams`: the
+// number of each frame's stream. Frames of different streams within a millisecond are of one
+// instant; of several frames of one stream at that time the first belongs to the first of the
+// others, and so on. Where a frame's time is unknown (NaN), the first frames of all streams are of
+// one instant, then the second ones.
+std::vector<std::size_t> instants_of(std::span<const double> times,
+                                     std::span<const std::size_t> streams);
 
 }  // namespace coldframe

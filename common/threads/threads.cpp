@@ -12,6 +12,7 @@
 #include "common/text/text.h"
 
 namespace coldframe {
+
 namespace {
 
 constexpr char kAdvice[] =

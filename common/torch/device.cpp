@@ -7,7 +7,6 @@
 #include <link.h>
 #include <omp.h>
 #include <torch/cuda.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -19,12 +18,10 @@
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
-#include "common/system/cuda_driver.h"
-#include "common/system/nvml.h"
-#include "common/system/processors.h"
+#include "common/system/gpu_libraries.h"
+#include "common/system/resources.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
-#include "common/torch/error_text.h"
 
 namespace coldframe {
 

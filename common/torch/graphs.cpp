@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "common/cli/log.h"
-#include "common/system/library.h"
+#include "common/system/gpu_libraries.h"
 #include "common/text/text.h"
-#include "common/torch/error_text.h"
+#include "common/torch/device.h"
 
 namespace coldframe {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "common/cli/cli.h"
-#include "common/system/cuda_driver.h"
+#include "common/system/gpu_libraries.h"
 
 namespace coldframe {
 

@@ -1,9 +1,9 @@
-// The library with the CUDA kernels, as common/system/library.h opens it.
+// The library with the CUDA kernels, as common/system/gpu_libraries.h opens it.
 #pragma once
 
 #include <string>
 
-#include "common/system/library.h"
+#include "common/system/gpu_libraries.h"
 #include "extract/cuda/kernels.h"
 
 namespace coldframe::cuda {

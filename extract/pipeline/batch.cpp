@@ -1,19 +1,173 @@
 #include "extract/pipeline/batch.h"
 
+#include <ATen/Parallel.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <iterator>
+#include <limits>
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
-#include "common/threads/parallel.h"
-#include "common/torch/device_memory.h"
+#include "common/threads/threads.h"
+#include "common/torch/memory.h"
+#include "extract/cuda/library.h"
 
 namespace coldframe::extract {
+
+namespace {
+
+constexpr int kBatchesPerSize = 3;
+constexpr double kWorthwhile = 1.05;
+
+}  // namespace
+
+BatchController::BatchController(const BatchLimits& limits)
+    : limits_(limits),
+      size_(limits.batch > 0 ? limits.batch
+                             : std::min(std::max(kFirst, limits.first), limits.most)),
+      settled_(limits.batch > 0 || size_ * 2 > limits.most) {}
+
+void BatchController::succeeded(std::int64_t frames, double seconds, std::uint64_t peak) {
+  if (settled_ || frames != size_) return;  // a last, smaller batch tells nothing
+  if (seconds > 0) rate_ = std::max(rate_, static_cast<double>(frames) / seconds);
+  peak_ = std::max(peak_, peak);
+  if (++batches_ == kBatchesPerSize) grow_or_settle();
+}
+
+void BatchController::grow_or_settle() {
+  const bool paid = rate_before_ == 0 || rate_ >= kWorthwhile * rate_before_;
+  if (!paid) {
+    size_ /= 2;
+    settled_ = true;
+  } else if (size_ * 2 > limits_.most || !next_fits()) {
+    settled_ = true;
+  } else {
+    size_ *= 2;
+    rate_before_ = rate_;
+    peak_before_ = peak_;
+    rate_ = 0;
+    peak_ = 0;
+    batches_ = 0;
+  }
+}
+
+// Memory grows by a constant amount per frame, above what the weights take.
+bool BatchController::next_fits() const {
+  if (limits_.memory_budget == 0) return true;
+  const std::uint64_t per_doubling =
+      peak_before_ == 0 || peak_ < peak_before_ ? peak_ : 2 * (peak_ - peak_before_);
+  return peak_ + per_doubling <= limits_.memory_budget;
+}
+
+void BatchController::out_of_memory(std::int64_t frames) {
+  size_ = std::max<std::int64_t>(1, std::min(size_, frames / 2));
+  settled_ = true;
+  halved_ = true;
+}
+
+std::string BatchController::learnt() const {
+  return concat(plural(static_cast<std::size_t>(size_), "frame"), " per forward pass",
+                halved_              ? " (as many as fit)"
+                : limits_.batch == 0 ? (settled_ ? " (auto)" : " (auto, still growing)")
+                                     : "");
+}
+
+namespace {
+
+constexpr std::int64_t kMostPixels = std::numeric_limits<std::int32_t>::max();  // of a launch
+
+// The same look-up in LibTorch's own operators. frames [B, H, W, 3] uint8, table [3, 256].
+torch::Tensor look_up(const torch::Tensor& frames, const torch::Tensor& table) {
+  std::vector<torch::Tensor> planes;
+  for (std::int64_t channel = 0; channel < 3; ++channel) {
+    planes.push_back(table[channel].index({frames.select(3, channel).to(torch::kInt64)}));
+  }
+  return torch::stack(planes, 1);
+}
+
+}  // namespace
+
+DeviceInput::DeviceInput(const preprocess::Preprocessing& preprocessing,
+                         const torch::Device& device)
+    : preprocessing_(preprocessing), device_(device) {
+  auto table = preprocess::normalization_table(preprocessing);
+  table_ = torch::from_blob(table.data(), {3, 256}, torch::kFloat32).clone().to(device);
+}
+
+torch::Tensor DeviceInput::operator()(const torch::Tensor& frames) const {
+  return device_.is_cpu() ? on_cpu(frames) : on_cuda(frames);
+}
+
+torch::Tensor DeviceInput::on_cpu(const torch::Tensor& frames) const {
+  const std::int64_t batch = frames.size(0), values = frames[0].numel();
+  torch::Tensor images = torch::empty({batch, 3, frames.size(1), frames.size(2)}, torch::kFloat32);
+  const auto* in = frames.const_data_ptr<std::uint8_t>();
+  auto* out = images.data_ptr<float>();
+  at::parallel_for(0, batch, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      preprocess::normalize(preprocessing_, in + i * values, out + i * values);
+  });
+  return images;
+}
+
+torch::Tensor DeviceInput::on_cuda(const torch::Tensor& frames) const {
+  const cuda::GpuKernels* const kernels = cuda::kernels();
+  const torch::Tensor resident = frames.to(device_);
+  if (!kernels || frames.size(1) != frames.size(2)) return look_up(resident, table_);
+  const std::int64_t batch = frames.size(0), size = frames.size(1);
+  torch::Tensor images = torch::empty({batch, 3, size, size}, table_.options());
+  const c10::DeviceGuard guard(device_);  // the launch goes to the current device
+  const c10::impl::VirtualGuardImpl streams(device_.type());
+  const auto* in = resident.const_data_ptr<std::uint8_t>();
+  auto* out = images.data_ptr<float>();
+  const std::int64_t pixels = size * size;
+  // The number of images is a multiple of 16: each launch's bytes are then aligned for vector
+  // loads.
+  const std::int64_t most = std::max<std::int64_t>(1, kMostPixels / pixels / 16 * 16);
+  int error = 0;
+  for (std::int64_t i = 0; i < batch && error == 0; i += most)
+    error =
+        kernels->patches({in + i * 3 * pixels, table_.const_data_ptr<float>(), out + i * 3 * pixels,
+                          std::min(most, batch - i), size, size, 3 * pixels, DType::kFp32},
+                         streams.getStream(device_).native_handle());
+  if (error != 0)
+    throw SystemError(concat("the CUDA kernel that normalises frames failed with error ", error,
+                             "; run with --device cpu, or check the driver with nvidia-smi"));
+  return images;
+}
+
+RecentFeatures::RecentFeatures(std::size_t capacity, std::size_t dimension)
+    : dimension_(dimension), values_(capacity * dimension) {
+  digests_.reserve(capacity);
+}
+
+std::span<const float> RecentFeatures::find(const FrameDigest& digest) const {
+  const auto place = places_.find(digest);
+  if (place == places_.end()) return {};
+  return std::span(values_).subspan(place->second * dimension_, dimension_);
+}
+
+void RecentFeatures::add(const FrameDigest& digest, std::span<const float> feature) {
+  const std::size_t capacity = values_.size() / dimension_;
+  std::size_t place = digests_.size();
+  if (place < capacity) {
+    digests_.push_back(digest);
+  } else {
+    place = oldest_;
+    oldest_ = (oldest_ + 1) % capacity;
+    places_.erase(digests_[place]);
+    digests_[place] = digest;
+  }
+  places_[digest] = place;
+  std::copy(feature.begin(), feature.end(),
+            values_.begin() + static_cast<std::ptrdiff_t>(place * dimension_));
+}
+
 namespace {
 
 // A few minutes of video, in some megabytes.

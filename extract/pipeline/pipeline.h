@@ -2,14 +2,19 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "cache/format/recipe.h"
 #include "cache/store/writer.h"
-#include "extract/options/options.h"
-#include "extract/pipeline/decode/decode_stage.h"
-#include "extract/plan/resume/resume.h"
+#include "common/files/json.h"
+#include "common/system/monitor.h"
+#include "extract/input/exam_list.h"
+#include "extract/options.h"
+#include "extract/pipeline/decode_stage.h"
+#include "extract/pipeline/resume.h"
 #include "extract/vit/backbone.h"
 
 namespace coldframe::extract {
@@ -48,5 +53,27 @@ struct ComputeDevice {
 // the first error on any of them ends the job.
 PipelineResult run_pipeline(const frames::ExamList& exams, const ExtractOptions& options,
                             std::span<const ComputeDevice> devices, cache::ShardWriter& writer);
+
+// Says what a run of `extract` did, for people and as JSON.
+
+struct ExtractSummary {
+  std::string cache, device, precision;
+  std::int64_t dimension = 0;
+  std::optional<cache::Cut> cut;  // what is stored beside the features
+  Json backbone;                  // Backbone::describe()
+  std::string weights;            // name of its file, empty for random weights
+  std::size_t patients = 0;       // of the input
+  frames::PatientNames patient_names;
+  ImageSize image_size{};
+  PipelineResult result;
+  std::map<std::string, double> stages{};  // seconds, as StageTimes has them
+  std::size_t unchanged = 0, metadata_updated = 0;
+  std::size_t cached_exams = 0, cached_frames = 0;
+  std::uint64_t cache_bytes = 0;
+  std::optional<ResourceSummary> resources;  // with --monitor
+};
+
+std::string to_text(const ExtractSummary& summary);
+Json to_json(const ExtractSummary& summary);
 
 }  // namespace coldframe::extract

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "extract/frames/image/jpeg.h"
-#include "extract/preprocess/steps.h"
+#include "extract/decode/image/still_formats.h"
+#include "extract/preprocess/preprocessing.h"
 
 namespace coldframe::extract {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "extract/frames/frame.h"
+#include "extract/decode/frame.h"
 
 namespace coldframe::extract {
 

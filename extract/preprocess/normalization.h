@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "common/text/word_table.h"
+#include "common/text/spelling.h"
 
 namespace coldframe::preprocess {
 

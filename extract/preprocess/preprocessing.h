@@ -1,17 +1,20 @@
 // The pixel pipeline as data: what happens to an 8-bit RGB frame before the backbone sees it. Its
-// order is that of PreparedFrame (prepared_frame.h); normalisation comes last, with the batch.
+// order is that of PreparedFrame; normalisation comes last, with the batch.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/files/json.h"
-#include "common/text/image_size.h"
-#include "common/text/word_table.h"
-#include "extract/frames/frame.h"
+#include "common/text/spelling.h"
+#include "common/text/text.h"
+#include "extract/decode/frame.h"
 #include "extract/preprocess/normalization.h"
 
 namespace coldframe::preprocess {
@@ -76,5 +79,119 @@ void normalize(const Preprocessing& preprocessing, const std::uint8_t* in, float
 
 // All that normalize() can give: [channel * 256 + pixel].
 std::array<float, 768> normalization_table(const Preprocessing& preprocessing);
+
+// Computes which part of a frame, scaled to which size, lands where in the backbone's input:
+// the arithmetic of torchvision's Resize and CenterCrop, of transformers', and of timm's crop
+// modes.
+
+// One axis: the frame's `input` pixels are scaled to `scaled`; of these, `size` from `offset` on
+// land at `target` in the output. What lies around them is border.
+struct Axis {
+  int input = 0;
+  std::int64_t scaled = 0, offset = 0;
+  int target = 0, size = 0;
+};
+
+struct Geometry {
+  Axis x, y;
+  bool vertical_first = false;  // the order of the resampler's two passes
+};
+
+// The whole image, scaled to width × height.
+Geometry plan_whole(Resampler resampler, const frames::Image& image, int width, int height);
+
+Geometry plan_geometry(const Preprocessing& preprocessing, int width, int height);
+
+// The steps that a frame may go through before it is resized, one function each: mask, crop,
+// spacing, tiles. PreparedFrame takes them in their order.
+
+// --mask FILE: white pixels are kept, black ones are not. A pixel counts as white when its
+// brightest channel is 128 or more.
+Mask make_mask(const frames::Image& image);
+
+// DataError when the mask's size is not the frame's.
+void apply_mask(const Mask& mask, frames::Image& frame);
+
+std::string to_text(const frames::Rect& rect);      // "x,y,w,h"
+std::string to_text(const frames::CropRule& rule);  // as parse_crop() reads it
+
+// DataError when the rectangle does not lie within the image.
+frames::Image crop_image(const frames::Image& image, const frames::Rect& rect);
+
+// Resizes all of the image as Pillow's Image.resize (or torchvision's, as the resampler says).
+frames::Image resize_image(const Preprocessing& preprocessing, const frames::Image& image,
+                           int width, int height);
+
+// --spacing MM, which brings frames of different scanners and depths to one scale: the frame's
+// pixels at `preprocessing.spacing_mm` millimetres per pixel in both directions, each edge times
+// its own spacing / spacing_mm, rounded half to even, at least one pixel. DataError for a frame of
+// unknown spacing, one that would grow more than 16-fold along an edge, and for a result of more
+// than 2^26 pixels.
+frames::Image rescale_frame(const Preprocessing& preprocessing, const frames::Frame& frame);
+
+// --tiles: where the sliding window stands. Square tiles of `tiling.size` pixels, row by row, each
+// overlapping the one before by the stated fraction; the last of a row or column ends at the
+// frame's border. A frame that is smaller than a tile is one tile as it is; one that is smaller
+// along one edge only has tiles of that edge's length. Without tiling the whole frame. DataError
+// beyond a million tiles.
+std::vector<frames::Rect> plan_tiles(const Tiling& tiling, int width, int height);
+
+// The way of a frame from its reader to the backbone's input, in its one order: mask, crop,
+// spacing; then for each view and each tile of it, resize.
+
+// One input of the backbone: a frame's view, or one tile of it.
+struct Input {
+  std::size_t view = 0;              // 0: clean, 1 … K: augmented
+  std::size_t tile = 0, tiles = 1;   // which of the view's
+  std::vector<std::uint8_t> pixels;  // [H, W, 3]
+};
+
+struct FreshPixels {
+  std::vector<std::uint8_t> operator()() const { return {}; }
+};
+
+class PreparedFrame {
+ public:
+  // Mask, crop, spacing. `crop` is the rectangle that was decided for this frame. DataError as
+  // apply_mask, crop_image and rescale_frame say. `preprocessing` must outlive this.
+  PreparedFrame(const Preprocessing& preprocessing, frames::Frame&& frame,
+                const std::optional<frames::Rect>& crop);
+
+  // The frame for people to see: thumbnails and the dry run show it.
+  const frames::Image& image() const { return image_; }
+
+  // Inputs of the clean view. DataError as plan_tiles.
+  std::size_t tiles() const { return tiles_of(image_).size(); }
+
+  // Hands each Input to `sink`, view by view, until it returns false; so does this then. `views`
+  // makes the augmented ones, as augment::ExamViews: warp() before the tiles, finish() behind the
+  // resize. `spare` gives memory for an input's pixels, which may have served before. DataError as
+  // plan_tiles and resize_frame.
+  template <typename Views, typename Sink, typename Spare = FreshPixels>
+  bool make_inputs(Views& views, const Sink& sink, const Spare& spare = {}) const;
+
+ private:
+  std::vector<frames::Rect> tiles_of(const frames::Image& view) const;
+  std::vector<std::uint8_t> resized(const frames::Image& view, const frames::Rect& tile,
+                                    std::vector<std::uint8_t> pixels) const;
+
+  const Preprocessing& preprocessing_;
+  frames::Image image_;
+};
+
+template <typename Views, typename Sink, typename Spare>
+bool PreparedFrame::make_inputs(Views& views, const Sink& sink, const Spare& spare) const {
+  for (std::size_t view = 0; view <= views.count(); ++view) {
+    const frames::Image warped = view > 0 ? views.warp(view, image_) : frames::Image{};
+    const frames::Image& image = view > 0 ? warped : image_;
+    const auto tiles = tiles_of(image);
+    for (std::size_t tile = 0; tile < tiles.size(); ++tile) {
+      Input input{view, tile, tiles.size(), resized(image, tiles[tile], spare())};
+      if (view > 0) views.finish(view, input.pixels);
+      if (!sink(std::move(input))) return false;
+    }
+  }
+  return true;
+}
 
 }  // namespace coldframe::preprocess

@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "common/files/json.h"
-#include "common/text/word_table.h"
+#include "common/text/spelling.h"
 #include "common/torch/safetensors.h"
 
 namespace coldframe::vit {
@@ -27,7 +27,7 @@ inline const WordTable<BlockKind> kBlockKinds{{"pre_norm", BlockKind::kPreNorm},
                                               {"parallel_things", BlockKind::kParallelThings},
                                               {"parallel_scaling", BlockKind::kParallelScaling}};
 
-// How queries and keys are turned by their patches' places; positions.h spells each.
+// How queries and keys are turned by their patches' places; config/model_config.h spells each.
 enum class Rotary { kNone, kAxial, kMixed, kDinov3 };
 inline const WordTable<Rotary> kRotaries{{"none", Rotary::kNone},
                                          {"axial", Rotary::kAxial},
@@ -176,7 +176,7 @@ Json to_json(const Architecture& architecture);
 // Reads what to_json() wrote. DataError for a key or a value that it does not write.
 Architecture architecture_from_json(const Json& json);
 
-// Reads what canonical names (checkpoint/canonical_names.h) and shapes of tensors show; the other
+// Reads what canonical names (resolve_architecture.h) and shapes of tensors show; the other
 // fields stay as they are, heads 0. DataError names the tensor that is missing or odd.
 Architecture read_architecture(const StateDict& weights);
 

@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "common/files/json.h"
-#include "common/system/stage_times.h"
-#include "common/text/image_size.h"
+#include "common/system/monitor.h"
+#include "common/text/text.h"
 #include "common/torch/precision.h"
 #include "common/torch/tensor.h"
-#include "extract/vit/backbone.h"
 #include "extract/vit/pooling.h"
 
 namespace coldframe::vit {
@@ -28,7 +27,7 @@ struct CheckInput {
 };
 
 struct BackboneOptions {
-  // A ViT: a file of weights, or a folder as the Hugging Face hub has it (weight_files.h).
+  // A ViT: a file of weights, or a folder as the Hugging Face hub has it (checkpoint/checkpoint.h).
   std::filesystem::path weights{};
   std::filesystem::path module{};  // or a TorchScript module or .pt2 package, [B,3,H,W] -> [B,D]
   std::optional<std::uint64_t> random_seed{};  // or seeded random weights of `architecture`
@@ -37,7 +36,7 @@ struct BackboneOptions {
   std::string architecture{};
   // The whole of it, as a recipe states it: nothing else is asked then.
   std::optional<Architecture> stated{};
-  // They go before what the name, the config, or the weights' shapes say (published/identify.h).
+  // They go before what the name, the config, or the weights' shapes say (published/published.h).
   std::optional<std::int64_t> heads{};
   std::optional<Activation> activation{};
   FeatureOptions features{};  // ignored for a module, which makes its own

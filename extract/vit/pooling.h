@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/text/word_table.h"
+#include "common/text/spelling.h"
 #include "extract/vit/architecture.h"
 
 namespace coldframe::vit {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/text/image_size.h"
+#include "common/text/text.h"
 #include "common/torch/safetensors.h"
 #include "common/torch/tensor.h"
 #include "extract/vit/architecture.h"
@@ -439,7 +439,7 @@ struct PatchEmbedImpl : torch::nn::Module {
 TORCH_MODULE(PatchEmbed);
 
 // LibTorch's interpretation of a ViT: tensors, on any device, with gradients where they are asked
-// for. layers.h and vit.h say what each operation is.
+// for. Each operation is described here.
 
 struct AttentionPoolImpl;
 struct NormImpl;
@@ -492,8 +492,8 @@ struct TorchOperations {
 };
 
 // The Vision Transformer (Dosovitskiy et al. 2020, arXiv:2010.11929) as timm 1.0 builds it, of the
-// layers of layers.h. Names of parameters are timm's. What an interpreter computes of it needs,
-// beside the operations of layers.h:
+// layers above. Names of parameters are timm's. What an interpreter computes of it needs,
+// beside the operations of the layers:
 //   with_start(patches, model)   class token and registers in front, and positions added
 //   rotation(model, block, x)    of a block, for x
 //   tokens(x, from, to)          [B, tokens, width] -> those tokens

@@ -9,16 +9,14 @@
 #include <vector>
 
 #include "common/cli/error.h"
-#include "common/cli/error_context.h"
 #include "common/cli/log.h"
-#include "common/system/memory.h"
+#include "common/system/resources.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
 #include "common/torch/device.h"
-#include "common/torch/device_memory.h"
+#include "common/torch/memory.h"
 #include "extract/vit/backbone.h"
 #include "extract/vit/checkpoint/checkpoint.h"
-#include "extract/vit/checkpoint/names.h"
 #include "extract/vit/config/model_config.h"
 #include "extract/vit/cpu/choose.h"
 #include "extract/vit/gpu/choose.h"

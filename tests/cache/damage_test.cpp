@@ -6,7 +6,7 @@
 #include "cache/tool/verify.h"
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
-#include "common/numbers/float16.h"
+#include "common/numbers/dtype.h"
 #include "tests/cache/malformed.h"
 #include "tests/cache/support.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "extract/options/options.h"
+#include "extract/options.h"
 #include "extract/vit/backbone.h"
 #include "tests/support/temporary_folder.h"
 

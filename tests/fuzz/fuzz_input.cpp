@@ -9,7 +9,10 @@
 #include <string>
 
 #include "common/cli/error.h"
-#include "tests/extract/frames/read_exam.h"
+#include "extract/decode/exam_spec.h"
+#include "extract/input/exam_list.h"
+#include "extract/input/select_frames.h"
+#include "tests/extract/decode/read_exam.h"
 
 namespace coldframe::fuzz {
 namespace {

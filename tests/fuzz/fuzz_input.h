@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "extract/frames/source.h"
+#include "extract/decode/source.h"
 
 namespace coldframe::fuzz {
 

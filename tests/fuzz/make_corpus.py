@@ -17,7 +17,7 @@ from PIL import Image
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
-sys.path[:0] = [str(ROOT / "tests/extract/frames"), str(ROOT / "tests/extract/frames/dicom")]
+sys.path[:0] = [str(ROOT / "tests/extract/decode"), str(ROOT / "tests/extract/decode/dicom")]
 import bitmaps  # noqa: E402
 import test_dicom  # noqa: E402
 import test_dicom_codecs  # noqa: E402

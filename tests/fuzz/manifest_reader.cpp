@@ -1,7 +1,9 @@
 // Manifests: CSV, times, frame ranges, crops. The files that they name do not exist.
 #include "common/cli/error.h"
-#include "extract/frames/input/source_digest.h"
-#include "tests/extract/frames/read_exam.h"
+#include "extract/decode/source_file.h"
+#include "extract/input/exam_list.h"
+#include "extract/input/select_frames.h"
+#include "tests/extract/decode/read_exam.h"
 #include "tests/fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -21,11 +21,11 @@ MAX_LINES = 1200
 # Each room and the rooms from which it may include; a name with a suffix is one file of a room. A room
 # stands for the folders in it that have no line of their own.
 COMMON = {"common", "common/system"}
-EXTRACTION = COMMON | {"common/torch", "cache", "extract", "extract/frames", "extract/augment",
-                       "extract/preprocess", "extract/vit", "extract/cuda"}
-EVALUATION = {"train_temporal/metrics", "train_temporal/splits", "train_temporal/tasks"}
+EXTRACTION = COMMON | {"common/torch", "cache", "extract", "extract/cuda", "extract/decode",
+                       "extract/input", "extract/preprocess", "extract/vit"}
+EVALUATION = {"train_temporal/evaluate", "train_temporal/labels"}
 MODELS = {"train_temporal/data", "train_temporal/models", "train_temporal/models/kernels",
-          "train_temporal/training", "train_temporal/tune"}
+          "train_temporal/fit", "train_temporal/fit/tune"}
 ROOMS = {
     "common": COMMON,
     "common/system": COMMON,
@@ -33,60 +33,50 @@ ROOMS = {
     "cache": COMMON | {"cache", "cache/hdf5"},
     "cache/hdf5": COMMON | {"cache/format/format.h", "cache/hdf5"},
     "cache/tool": COMMON | {"cache", "cache/tool"},
-    "extract/frames": COMMON | {"extract/frames"},
-    "extract/preprocess": COMMON | {"extract/preprocess", "extract/frames/frame.h",
-                                    "extract/cuda"},
-    "extract/augment": COMMON | {"extract/augment", "extract/frames/frame.h"},
+    # Files to frames; it knows no list of exams.
+    "extract/decode": COMMON | {"extract/decode"},
+    "extract/input": COMMON | {"extract/decode", "extract/input"},
+    "extract/preprocess": COMMON | {"extract/cuda", "extract/decode/frame.h", "extract/preprocess"},
     "extract/vit": COMMON | {"common/torch", "extract/vit", "extract/cuda"},
-    "extract/cuda": {"extract/cuda", "common/numbers/dtype.h", "common/system/library.h"},
-    # extract's main, options, plan and pipeline
-    "extract": EXTRACTION | {"extract/inspect/benchmark/benchmark.h",
-                             "extract/inspect/dry_run/report.h"},
+    "extract/cuda": {"extract/cuda", "common/numbers/dtype.h", "common/system/gpu_libraries.h"},
+    # extract's main, options and pipeline
+    "extract": EXTRACTION | {"extract/inspect/benchmark.h", "extract/inspect/dry_run.h"},
     "extract/inspect": EXTRACTION | {"extract/inspect"},
-    "train_temporal/metrics": COMMON | {"train_temporal/metrics"},
-    "train_temporal/tasks": COMMON | {"train_temporal/metrics", "train_temporal/tasks"},
-    "train_temporal/splits": COMMON | {"cache", "train_temporal/splits", "train_temporal/tasks"},
-    "train_temporal/report": COMMON | {"train_temporal/metrics", "train_temporal/report"},
+    "train_temporal/evaluate": COMMON | {"train_temporal/evaluate"},
+    "train_temporal/labels": COMMON | {"cache"} | EVALUATION,
+    "train_temporal/report": COMMON | {"train_temporal/evaluate", "train_temporal/report"},
     "train_temporal/data": COMMON | {"common/torch", "cache", "train_temporal/data"},
     "train_temporal/models/kernels": COMMON | {"common/torch", "train_temporal/models/kernels"},
     "train_temporal/models": COMMON | {"common/torch", "cache", "train_temporal/data",
-                                       "train_temporal/models", "train_temporal/models/kernels",
-                                       "train_temporal/tasks"},
-    # Linear models with a penalty, fitted exactly.
-    "train_temporal/ridge": COMMON | {"common/torch", "train_temporal/ridge",
-                                      "train_temporal/tasks"},
-    "train_temporal/training": COMMON | {"common/torch", "train_temporal/ridge"} | EVALUATION
-                               | MODELS,
+                                       "train_temporal/labels", "train_temporal/models",
+                                       "train_temporal/models/kernels"},
+    "train_temporal/fit": COMMON | {"common/torch"} | EVALUATION | MODELS,
     # Of extract it takes the ViT.
-    "train_temporal/tune": COMMON | {"common/torch", "extract/vit",
-                                     "extract/preprocess/normalization.h", "train_temporal/data",
-                                     "train_temporal/models", "train_temporal/models/kernels",
-                                     "train_temporal/tune"},
+    "train_temporal/fit/tune": COMMON | {"common/torch", "extract/vit",
+                                         "extract/preprocess/normalization.h",
+                                         "train_temporal/data", "train_temporal/fit/tune",
+                                         "train_temporal/models", "train_temporal/models/kernels"},
     # What the report and predict show of single exams; it reads finished runs.
     "train_temporal/explain": COMMON | {"common/torch", "cache", "extract/vit",
                                         "train_temporal/data", "train_temporal/explain",
+                                        "train_temporal/fit/tune", "train_temporal/labels",
                                         "train_temporal/models", "train_temporal/report",
-                                        "train_temporal/run", "train_temporal/tasks",
-                                        "train_temporal/tune"},
+                                        "train_temporal/run"},
     # What training would take before it runs: architectures, and the steps of tune.
-    "train_temporal/plan": COMMON | {"common/torch", "extract/vit", "train_temporal/models",
-                                     "train_temporal/plan", "train_temporal/tune"},
+    "train_temporal/plan": COMMON | {"common/torch", "extract/vit", "train_temporal/fit/tune",
+                                     "train_temporal/models", "train_temporal/plan"},
     # The options of exams as they come, and recipes for people, are extract's.
-    "train_temporal/run": COMMON | {"common/torch", "cache", "extract",
-                                    "train_temporal/report", "train_temporal/run"} | EVALUATION | MODELS,
+    "train_temporal/run": COMMON | {"common/torch", "cache", "extract", "train_temporal/report",
+                                    "train_temporal/run"} | EVALUATION | MODELS,
     # A finished run as one folder, which predicts from exams as they come.
-    "train_temporal/bundle": COMMON | {"common/torch", "cache", "extract", "extract/frames",
-                                       "extract/preprocess", "extract/vit",
-                                       "train_temporal/bundle", "train_temporal/data",
-                                       "train_temporal/models", "train_temporal/report",
-                                       "train_temporal/run", "train_temporal/tasks"},
-    "train_temporal/commands": COMMON | {"common/torch", "cache",
-                                         "train_temporal/bundle",
+    "train_temporal/bundle": EXTRACTION | {"train_temporal/bundle", "train_temporal/data",
+                                           "train_temporal/labels", "train_temporal/models",
+                                           "train_temporal/report", "train_temporal/run"},
+    "train_temporal/commands": COMMON | {"common/torch", "cache", "train_temporal/bundle",
                                          "train_temporal/commands", "train_temporal/explain",
-                                         "train_temporal/plan",
-                                         "train_temporal/report",
+                                         "train_temporal/plan", "train_temporal/report",
                                          "train_temporal/run"} | EVALUATION | MODELS,
-    "examples": {"common", "examples", "extract/frames"},
+    "examples": {"common", "examples", "extract/decode", "extract/input"},
 }
 
 # Headers of libraries, and the only places that may include them.
@@ -95,12 +85,12 @@ LIBRARIES = {
     r"torch/torch\.h": [],  # common/torch/tensor.h, which compiles faster
     r"(hdf5\.h|H5)": ["cache/hdf5/"],
     r"opencv2/": ["extract/", "examples/"],
-    r"lib(av|sw)\w+/": ["extract/frames/clip/ffmpeg.h"],
+    r"lib(av|sw)\w+/": ["extract/decode/clip/ffmpeg.h"],
 }
 # Rooms that lie inside a permitted folder and are yet without the library of that pattern.
 WITHOUT = {
-    r"(torch|ATen|c10|caffe2)/": ["extract/augment/", "extract/frames/", "extract/preprocess/",
-                                  "extract/cuda/"],
+    r"(torch|ATen|c10|caffe2)/": ["extract/cuda/", "extract/decode/", "extract/input/",
+                                  "extract/preprocess/"],
     r"opencv2/": ["extract/vit/", "extract/cuda/"],
 }
 assert WITHOUT.keys() <= LIBRARIES.keys()
@@ -162,12 +152,12 @@ def include_faults(name, text):
     ("common/a.cpp", '#include "text.h"', True),
     ("common/torch/a.cpp", "#include <ATen/ATen.h>", False),
     ("common/torch/a.cpp", "#include <torch/torch.h>", True),
-    ("extract/preprocess/a.cpp", '#include "extract/frames/frame.h"', False),
-    ("extract/preprocess/a.cpp", '#include "extract/frames/source.h"', True),
+    ("extract/preprocess/a.cpp", '#include "extract/decode/frame.h"', False),
+    ("extract/preprocess/a.cpp", '#include "extract/decode/source.h"', True),
     ("extract/preprocess/a.cpp", "#include <torch/torch.h>", True),
     ("extract/preprocess/resample_torch.cpp", "#include <ATen/ATen.h>", True),
     ("extract/vit/a.cpp", '#  include "extract/preprocess/preprocessing.h"', True),
-    ("extract/frames/a.cpp", "#include <opencv2/core.hpp>", False),
+    ("extract/decode/a.cpp", "#include <opencv2/core.hpp>", False),
     ("extract/pipeline/pipeline.cpp", '#include "extract/vit/backbone.h"', False),
     ("train_temporal/run/a.cpp", '#include "extract/vit/backbone.h"', True),
     ("train_temporal/run/a.cpp", '#include "cache/store/reader.h"', False),
@@ -211,10 +201,10 @@ def test_nothing_is_left_for_later():
 WRITERS = {
     "common/files/publish/": "the one place that publishes",
     "common/files/exam_files.cpp": "pictures in a folder that is published as a whole",
-    "common/files/locks/": "locks hold no result",
+    "common/files/file_lock.cpp": "locks hold no result",
     "common/system/monitor.cpp": "rows of --monitor, which are read while they grow",
     "common/cli/cli.cpp": "/dev/null for standard streams that are closed",
-    "train_temporal/run/tuned_backbone.cpp": "a link within a run that is published as a whole",
+    "train_temporal/run/warm_start.cpp": "a link within a run that is published as a whole",
 }
 WRITES = re.compile(
     r"\bofstream\b|std::fstream|\bf(?:d)?open\(|::creat\(|O_(?:WRONLY|RDWR|CREAT)|::mkstemp|\bimwrite\(|::ftruncate\(|resize_file"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
+#include "train_temporal/fit/step.h"
+#include "train_temporal/fit/trainer.h"
 #include "train_temporal/models/model_config.h"
-#include "train_temporal/training/step.h"
-#include "train_temporal/training/trainer.h"
 
 namespace coldframe::temporal::testing {
 

@@ -4,7 +4,6 @@
 #include <span>
 
 #include "common/cli/error.h"
-#include "common/cli/error_context.h"
 #include "common/files/file.h"
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"

@@ -54,7 +54,7 @@ std::vector<std::string> find_faults(const std::filesystem::path& folder,
 //   controls/NAME/…             likewise of each control that the run has kept
 //   metrics/summary.json        the run's figures with their intervals
 //   configs/metadata.json       what MONAI's bundles state
-//   SHA256SUMS                  of all other files, and of itself (checksums.h)
+//   SHA256SUMS                  of all other files, and of itself
 //
 // models/ and controls/ are those of a run, so that what reads a run's models reads a bundle's.
 

@@ -16,17 +16,16 @@
 #include "common/files/file.h"
 #include "common/files/json.h"
 #include "common/files/publish/atomic_file.h"
-#include "common/files/publish/destination.h"
 #include "common/files/publish/outputs.h"
 #include "common/text/text.h"
-#include "extract/plan/recipe.h"
+#include "extract/pipeline/recipe.h"
 #include "train_temporal/bundle/bundle.h"
 #include "train_temporal/bundle/raw_exams.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/run/ensemble.h"
 #include "train_temporal/run/options.h"
 #include "train_temporal/run/run_folder.h"
-#include "train_temporal/run/tuned_backbone.h"
+#include "train_temporal/run/warm_start.h"
 
 namespace coldframe::bundle {
 

@@ -7,8 +7,8 @@
 
 #include "common/files/json.h"
 #include "common/files/publish/scratch_folder.h"
-#include "extract/options/options.h"
-#include "extract/pipeline/devices/compute_devices.h"
+#include "extract/options.h"
+#include "extract/pipeline/devices.h"
 #include "train_temporal/bundle/bundle.h"
 #include "train_temporal/models/model_file.h"
 

@@ -8,7 +8,6 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/publish/atomic_file.h"
-#include "common/files/publish/destination.h"
 #include "common/files/publish/outputs.h"
 #include "common/files/publish/scratch_folder.h"
 #include "common/text/text.h"

@@ -4,7 +4,7 @@
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
-#include "common/system/job_step.h"
+#include "common/system/job.h"
 #include "common/text/text.h"
 #include "train_temporal/bundle/command.h"
 #include "train_temporal/commands/commands.h"

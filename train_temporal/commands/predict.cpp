@@ -11,7 +11,6 @@
 #include "common/cli/log.h"
 #include "common/cli/progress.h"
 #include "common/files/publish/atomic_file.h"
-#include "common/files/publish/destination.h"
 #include "common/files/publish/outputs.h"
 #include "common/files/publish/scratch_folder.h"
 #include "common/text/text.h"
@@ -19,13 +18,13 @@
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/explain/maps.h"
+#include "train_temporal/labels/task_kind.h"
 #include "train_temporal/run/cohort.h"
 #include "train_temporal/run/devices.h"
 #include "train_temporal/run/exam_checks.h"
 #include "train_temporal/run/named_caches.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/run/unlike_training.h"
-#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 

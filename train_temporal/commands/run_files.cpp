@@ -6,13 +6,40 @@
 #include "common/cli/error.h"
 #include "common/files/publish/atomic_file.h"
 #include "common/text/text.h"
+#include "train_temporal/labels/split.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/report/report_files.h"
 #include "train_temporal/run/results.h"
-#include "train_temporal/run/tuned_backbone.h"
-#include "train_temporal/splits/split.h"
+#include "train_temporal/run/warm_start.h"
 
 namespace coldframe::temporal {
+
+namespace {
+
+std::string cell_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  const auto is_word = [](const Json& one) { return one.is_string(); };
+  if (!value.is_array() || !std::ranges::all_of(value, is_word)) return value.dump();
+  return value.empty() ? "none" : join(value.get<std::vector<std::string>>(), ", ");
+}
+
+void flatten(const std::string& prefix, const Json& json, KeyValues& out) {
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_object())
+      flatten(prefix + key + ".", value, out);
+    else
+      out.emplace_back(prefix + key, cell_text(value));
+  }
+}
+
+}  // namespace
+
+KeyValues flat_config(Json config) {
+  if (config.contains("search")) config["search"] = config["search"].size();
+  KeyValues all;
+  flatten("", config, all);
+  return all;
+}
 
 void write_tables(const RunFolder& folder, const Experiment& experiment, const Cohort& cohort,
                   const std::vector<FinishedFit>& fits,

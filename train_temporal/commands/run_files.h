@@ -1,15 +1,22 @@
-// The files that a finished run holds beside its report.
+// A run's configuration as a list of names and values.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "train_temporal/report/report.h"
 #include "train_temporal/run/cohort.h"
 #include "train_temporal/run/cross_validation.h"
 #include "train_temporal/run/results.h"
 #include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {
+
+// Nested objects as "outer.inner", lists of words as "a, b" or "none", and the settings that
+// `--search` tries as their number.
+KeyValues flat_config(Json config);
+
+// The files that a finished run holds beside its report.
 
 // splits.csv, metrics.csv, validation.csv, and the predictions of every model.
 void write_tables(const RunFolder& folder, const Experiment& experiment, const Cohort& cohort,

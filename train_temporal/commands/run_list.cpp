@@ -13,12 +13,11 @@
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report.h"
+#include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr const char* kUnfinished = ".unfinished";
 
 const CommandHelp kHelp{"coldframe train --list RUNS… [--json]",
                         "Lists runs: give run folders, or folders that hold runs. The figure is "

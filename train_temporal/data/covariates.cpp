@@ -5,7 +5,7 @@
 #include <set>
 
 #include "common/cli/error.h"
-#include "common/numbers/finite.h"
+#include "common/numbers/quantile.h"
 #include "common/text/spelling.h"
 #include "common/text/text.h"
 

@@ -13,8 +13,8 @@
 
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
-#include "common/system/cuda_driver.h"
-#include "common/system/memory.h"
+#include "common/system/gpu_libraries.h"
+#include "common/system/resources.h"
 #include "common/text/text.h"
 #include "common/torch/precision.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/threads/threads.h"
-#include "common/torch/cpu_memory.h"
+#include "common/torch/memory.h"
 
 namespace coldframe::temporal {
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "common/text/word_table.h"
+#include "common/text/spelling.h"
 #include "common/torch/tensor.h"
 #include "train_temporal/data/batcher.h"
 #include "train_temporal/data/dataset.h"

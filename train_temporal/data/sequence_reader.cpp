@@ -10,9 +10,9 @@
 
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
-#include "common/numbers/instants.h"
 #include "common/text/spelling.h"
 #include "common/text/text.h"
+#include "common/text/timestamp.h"
 
 namespace coldframe::temporal {
 

@@ -146,7 +146,7 @@ class SequenceReader {
   std::vector<std::string> column_names() const { return cache::column_names(exams()); }
 
   // From now on the frames that an exam has of several streams at an instant are one
-  // (merged_streams.h): exams(), dimension() and features. The cut of such frames cannot be read.
+  //: exams(), dimension() and features. The cut of such frames cannot be read.
   // Comes before join_exams().
   void merge_streams(const std::string& column, std::vector<std::string> names = {});
   const std::vector<std::string>& streams() const;      // empty: frames are as they are stored
@@ -162,7 +162,7 @@ class SequenceReader {
   // True where what is read as this exam has a frame of streams()[stream].
   bool has_stream(std::size_t exam, std::size_t stream) const;
 
-  // From now on every exam is read as one with those before it (joined_exams.h): exams(), features,
+  // From now on every exam is read as one with those before it: exams(), features,
   // cut and thumbnails. clean_checksums() remain those of the exam itself.
   void join_exams(std::vector<std::vector<std::size_t>> parts, std::span<const double> begin_s);
   // The exams that are read as this one, in the order of their frames; the last is itself.

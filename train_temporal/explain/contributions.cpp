@@ -1,15 +1,166 @@
 #include "train_temporal/explain/contributions.h"
 
+#include <torch/csrc/autograd/autograd.h>
 #include <algorithm>
 #include <cmath>
+#include <numbers>
+#include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "common/cli/error.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
+#include "common/torch/precision.h"
+#include "train_temporal/labels/task_kind.h"
 #include "train_temporal/run/ensemble.h"
-#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
+
+namespace {
+
+constexpr std::int64_t kMostValues = 1 << 19;  // features of one batch: 2 MiB
+
+// The way from the baseline (0) to the exam (1), which stands in a batch once for every point of it
+// that is looked at.
+struct Path {
+  SequenceModel& model;
+  const Dataset& dataset;
+  const ModelConfig& config;
+  BatchItem item;
+  const ExplainedOutput& output;
+
+  std::int64_t frames() const { return static_cast<std::int64_t>(item.frames.features.size()); }
+  PackedBatch batch(std::size_t points) const {
+    return make_batch(dataset, std::vector<BatchItem>(points, item));
+  }
+};
+
+// The mean feature in every frame, in which streams are there or not as in the exam's.
+torch::Tensor baseline(const Path& path, const torch::Tensor& mean, const torch::Tensor& features) {
+  const std::int64_t streams = std::ssize(path.config.streams);
+  if (streams == 0) return mean;
+  torch::Tensor base = mean.repeat({features.size(0), 1});
+  const std::int64_t from = features.size(1) - streams;
+  base.narrow(1, from, streams).copy_(features.narrow(1, from, streams));
+  return base;
+}
+
+// Over some of the points, frame by frame.
+struct Sums {
+  std::vector<double> frames;  // Σ weight · gradient · (exam − baseline)
+  torch::Tensor gradient;      // Σ weight · gradient, [T, D]
+};
+
+// With `ends`, also the output at the baseline and at the exam.
+Sums weighted_gradients(const Path& path, std::vector<double> points, std::vector<double> weights,
+                        std::vector<double>* ends) {
+  if (ends != nullptr) {
+    points.insert(points.end(), {0.0, 1.0});
+    weights.insert(weights.end(), {0.0, 0.0});
+  }
+  const PackedBatch batch = path.batch(points.size());
+  const torch::Tensor features = gather_features(path.dataset, batch);  // [T · S, D] step by step
+  const torch::Tensor mean =
+      path.model.named_buffers()["feature_mean"].narrow(0, 0, path.config.features());
+  const torch::Tensor base = baseline(path, mean, features);
+  const torch::Tensor difference = (features - base).nan_to_num(0.0);  // missing: as the mean
+  const auto by_row = [&](const std::vector<double>& values) {         // [T · S, 1]
+    const torch::Tensor row = torch::tensor(values, torch::kFloat32).to(features.device());
+    return row.repeat({path.frames()}).unsqueeze(1);
+  };
+  const torch::Tensor input = (base + by_row(points) * difference).detach().requires_grad_();
+  const torch::Tensor output = path.output(path.model.outputs(input, batch, Dropout()));  // [S]
+  const torch::Tensor gradient = torch::autograd::grad({output.sum()}, {input}).front();
+  const torch::Tensor rows = (gradient * difference).sum(1, true) * by_row(weights);
+  if (ends != nullptr) *ends = doubles(output.narrow(0, output.size(0) - 2, 2));
+  const auto copies = static_cast<std::int64_t>(points.size());
+  return {doubles(rows.to(torch::kFloat64).view({path.frames(), copies}).sum(1)),
+          (gradient * by_row(weights)).view({path.frames(), copies, -1}).sum(1)};
+}
+
+// Integrates over the frames that the model looks at, in its order; a batch holds as many points as
+// memory wants.
+Contributions integrate(const Path& path, std::size_t points) {
+  const Quadrature quadrature = gauss_legendre(points);
+  const std::int64_t each = std::max<std::int64_t>(path.frames() * path.config.dimension, 1);
+  const auto at_once = static_cast<std::size_t>(std::max<std::int64_t>(kMostValues / each, 1));
+  Contributions result{std::vector<double>(path.item.frames.features.size()), 0, 0, points};
+  for (std::size_t start = 0; start < points; start += at_once) {
+    const auto part = [&](const std::vector<double>& values) {
+      const auto from = values.begin() + static_cast<std::ptrdiff_t>(start);
+      return std::vector(from,
+                         from + static_cast<std::ptrdiff_t>(std::min(at_once, points - start)));
+    };
+    std::vector<double> ends;
+    const Sums sums = weighted_gradients(path, part(quadrature.points), part(quadrature.weights),
+                                         start == 0 ? &ends : nullptr);
+    for (std::size_t t = 0; t < sums.frames.size(); ++t) result.frames[t] += sums.frames[t];
+    result.gradient = start == 0 ? sums.gradient : result.gradient + sums.gradient;
+    if (start == 0) std::tie(result.baseline, result.output) = std::tie(ends[0], ends[1]);
+  }
+  return result;
+}
+
+}  // namespace
+
+double Contributions::gap() const {
+  return std::abs(std::accumulate(frames.begin(), frames.end(), 0.0) - (output - baseline));
+}
+
+Contributions integrated_gradients(SequenceModel& model, const Dataset& dataset,
+                                   const ModelConfig& config, std::uint64_t fit_seed,
+                                   std::size_t exam, const ExplainedOutput& output) {
+  const Sequence& sequence = dataset.sequences[exam];
+  const FrameSampler sampler(config.order, 0, fit_seed);
+  const Path path{model,
+                  dataset,
+                  config,
+                  {exam, sampler.for_evaluation(sequence.frames(), sequence.key)},
+                  output};
+  Contributions result{std::vector<double>(static_cast<std::size_t>(sequence.frames())), 0, 0, 0};
+  if (!model.uses_features()) {
+    const torch::NoGradGuard no_grad;
+    result.output = output(compute_logits(model, dataset, path.batch(1))).item<double>();
+    result.baseline = result.output;
+    return result;
+  }
+  Contributions seen = integrate(path, kFewestPoints);
+  while (seen.gap() > kCompleteness && seen.points < kMostPoints) {
+    seen = integrate(path, 2 * seen.points);
+  }
+  result.gradient = torch::zeros({sequence.frames(), config.features()});
+  for (std::size_t step = 0; step < seen.frames.size(); ++step) {
+    const std::int64_t frame = path.item.frames.features[step];
+    result.frames[static_cast<std::size_t>(frame)] = seen.frames[step];
+    result.gradient[frame].copy_(seen.gradient[static_cast<std::int64_t>(step)]);
+  }
+  result.output = seen.output;
+  result.baseline = seen.baseline;
+  result.points = seen.points;
+  return result;
+}
+
+Quadrature gauss_legendre(std::size_t points) {
+  const auto n = static_cast<double>(points);
+  Quadrature result{std::vector<double>(points), std::vector<double>(points)};
+  for (std::size_t i = 0; i < points; ++i) {
+    double x = std::cos(std::numbers::pi * (static_cast<double>(i) + 0.75) / (n + 0.5));
+    double slope = 1, step = 1;
+    for (int turn = 0; turn < 100 && std::abs(step) > 1e-15; ++turn) {
+      double value = 1, before = 0;  // P_k and P_(k−1)
+      for (double k = 1; k <= n; ++k) {
+        before = std::exchange(value, ((2 * k - 1) * x * value - (k - 1) * before) / k);
+      }
+      slope = n * (x * value - before) / (x * x - 1);
+      step = value / slope;
+      x -= step;
+    }
+    result.points[i] = (1 - x) / 2;
+    result.weights[i] = 1 / ((1 - x * x) * slope * slope);
+  }
+  return result;
+}
 
 namespace {
 

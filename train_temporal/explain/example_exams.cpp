@@ -12,11 +12,11 @@
 #include "common/cli/log.h"
 #include "common/cli/progress.h"
 #include "common/text/text.h"
-#include "common/torch/error_text.h"
+#include "common/torch/device.h"
 #include "train_temporal/explain/maps.h"
+#include "train_temporal/labels/task_kind.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/run/run_folder.h"
-#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {

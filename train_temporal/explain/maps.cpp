@@ -12,8 +12,8 @@
 #include "common/files/exam_files.h"
 #include "common/files/png.h"
 #include "common/text/text.h"
-#include "train_temporal/explain/integrated_gradients.h"
-#include "train_temporal/tune/trained_parameters.h"
+#include "train_temporal/explain/contributions.h"
+#include "train_temporal/fit/tune/trained_parameters.h"
 
 namespace coldframe::temporal {
 

@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-#include "common/text/image_size.h"
+#include "common/text/text.h"
 #include "common/torch/tensor.h"
 #include "extract/vit/vit.h"
 #include "train_temporal/data/feature_source.h"
 #include "train_temporal/explain/contributions.h"
-#include "train_temporal/tune/chain.h"
-#include "train_temporal/tune/tuned_source.h"
+#include "train_temporal/fit/tune/chain.h"
+#include "train_temporal/fit/tune/tuned_source.h"
 
 namespace coldframe::temporal {
 

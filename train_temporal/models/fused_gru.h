@@ -119,7 +119,7 @@ class GruPass {
 // The network of a GRU on the CPU without autograd: the same model, with a way back that is written
 // out and memory that is used again in every step. Tests hold it to Network::forward. It is no
 // autograd function within the network: the slices of a batch go back side by side, each into a
-// gradient of its own (training/fused_step.h), and autograd's engine takes all of a device's ways
+// gradient of its own (fit/step.h), and autograd's engine takes all of a device's ways
 // back in one thread and sums into one gradient.
 
 // The parameters as the passes read them. They stay the model's own.

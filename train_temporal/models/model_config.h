@@ -1,5 +1,5 @@
 // What the rest of the program knows of a kind of model: a row, which stands in the model's own
-// file, as do the names by which command lines ask for it (registry.h).
+// file, as do the names by which command lines ask for it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/files/json.h"
-#include "common/text/word_table.h"
+#include "common/text/spelling.h"
 #include "train_temporal/data/batcher.h"
 #include "train_temporal/data/input_statistics.h"
 
@@ -34,7 +34,7 @@ struct KeptValues {
 struct Architecture {
   const char* name;  // in model files
   std::shared_ptr<SequenceModel> (*make)(const ModelConfig& config);
-  // Its arithmetic over operations (network/operations.h): what is between the projected frames and
+  // Its arithmetic over operations (operations.h): what is between the projected frames and
   // their pooling or, of models that are not so, from inputs to outputs.
   Value (*layers_over_frames)(Operations&, const ModelConfig&, Value x) = nullptr;
   Value (*whole)(Operations&, const ModelConfig&) = nullptr;
@@ -57,9 +57,9 @@ struct Architecture {
 };
 
 // Those that the rest of the program names.
-extern const Architecture kGru;      // network/recurrent.cpp
-extern const Architecture kClock;    // network/without_frames.cpp
-extern const Architecture kSummary;  // summary/summary_model.cpp
+extern const Architecture kGru;      // architectures.cpp
+extern const Architecture kClock;    // architectures.cpp
+extern const Architecture kSummary;  // summary_model.cpp
 
 template <typename Model>
 std::shared_ptr<SequenceModel> make(const ModelConfig& config) {
@@ -169,7 +169,8 @@ struct NamedModel {
   bool learns_order() const { return architecture->ordered && !twin; }
 };
 
-// The names of one file each; registry.cpp has those that stand for other models: auto and twins.
+// The names of one file each; model_config.cpp has those that stand for other models: auto and
+// twins.
 std::span<const NamedModel> recurrent_models();
 std::span<const NamedModel> transformer_models();
 std::span<const NamedModel> convolutional_models();

@@ -11,8 +11,8 @@
 #include "cache/format/recipe.h"
 #include "common/torch/safetensors.h"
 #include "train_temporal/data/covariates.h"
+#include "train_temporal/labels/target.h"
 #include "train_temporal/models/sequence_model.h"
-#include "train_temporal/tasks/target.h"
 
 namespace coldframe::temporal {
 

@@ -31,7 +31,7 @@ class SequenceModel : public torch::nn::Module {
   virtual bool sees_times() const { return false; }
 
   // forward() with what is known of the exams besides their frames: behind the features, or as a
-  // term of its own (models/inputs/covariate_inputs.h).
+  // term of its own.
   torch::Tensor outputs(torch::Tensor features, const PackedBatch& batch, const Dropout& dropout);
 
   Inputs inputs = Inputs::kLevel;  // which outputs() make of the features

@@ -7,13 +7,12 @@
 
 #include "common/numbers/quantile.h"
 #include "common/text/text.h"
-#include "common/torch/device_memory.h"
-#include "common/torch/memory_trace.h"
+#include "common/torch/memory.h"
 #include "extract/vit/weights.h"
-#include "train_temporal/tune/chain.h"
-#include "train_temporal/tune/chunk_run.h"
-#include "train_temporal/tune/trained_parameters.h"
-#include "train_temporal/tune/tuned_vit.h"
+#include "train_temporal/fit/tune/chain.h"
+#include "train_temporal/fit/tune/chunk_run.h"
+#include "train_temporal/fit/tune/trained_parameters.h"
+#include "train_temporal/fit/tune/tuned_vit.h"
 
 namespace coldframe::plan {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
+#include "train_temporal/fit/tune/measured_costs.h"
 #include "train_temporal/plan/plan.h"
-#include "train_temporal/tune/measured_costs.h"
 
 namespace coldframe::plan {
 

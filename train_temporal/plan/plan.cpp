@@ -8,10 +8,10 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "common/torch/device_memory.h"
+#include "common/torch/memory.h"
 #include "extract/vit/vit.h"
+#include "train_temporal/fit/tune/trained_parameters.h"
 #include "train_temporal/models/model_config.h"
-#include "train_temporal/tune/trained_parameters.h"
 
 namespace coldframe::plan {
 

@@ -12,9 +12,9 @@
 #include <tuple>
 #include <vector>
 
+#include "train_temporal/fit/tune/chain.h"
+#include "train_temporal/fit/tune/measured_costs.h"
 #include "train_temporal/models/device_draws.h"
-#include "train_temporal/tune/chain.h"
-#include "train_temporal/tune/measured_costs.h"
 
 namespace coldframe::plan {
 

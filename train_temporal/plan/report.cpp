@@ -9,7 +9,7 @@
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "common/torch/device.h"
-#include "common/torch/device_memory.h"
+#include "common/torch/memory.h"
 
 namespace coldframe::plan {
 

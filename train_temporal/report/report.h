@@ -11,9 +11,9 @@
 #include "common/charts/html.h"
 #include "common/cli/option_rows.h"
 #include "common/files/json.h"
-#include "train_temporal/metrics/intervals.h"
-#include "train_temporal/metrics/subgroups.h"
-#include "train_temporal/metrics/survival.h"
+#include "train_temporal/evaluate/intervals.h"
+#include "train_temporal/evaluate/subgroups.h"
+#include "train_temporal/evaluate/survival.h"
 
 namespace coldframe::temporal {
 

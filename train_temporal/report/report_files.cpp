@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/charts/svg_file.h"
+#include "common/charts/svg.h"
 #include "common/cli/progress.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"

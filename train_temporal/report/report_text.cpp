@@ -10,7 +10,7 @@
 #include "common/charts/html.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
-#include "train_temporal/metrics/fit_spread.h"
+#include "train_temporal/evaluate/intervals.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/report/sections/sections.h"
 

@@ -83,7 +83,7 @@ inline constexpr std::string_view kAgainst = "{against}";
 enum class Said { kAlways, kIfLearnt, kIfLearntOrWorse };
 
 // What is said of a control, by how the main model compares with it. Words in braces are those of
-// words_for() in report_verdict.cpp.
+// words_for() in report_text.cpp.
 struct Claim {
   std::string_view control;  // its name, or how names of such controls begin
   Said said;

@@ -16,11 +16,11 @@
 #include "common/text/text.h"
 #include "common/text/timestamp.h"
 #include "train_temporal/data/sequence_reader.h"
+#include "train_temporal/labels/cox.h"
+#include "train_temporal/labels/labels.h"
+#include "train_temporal/labels/split.h"
+#include "train_temporal/labels/target.h"
 #include "train_temporal/run/named_caches.h"
-#include "train_temporal/splits/labels.h"
-#include "train_temporal/splits/split.h"
-#include "train_temporal/tasks/cox.h"
-#include "train_temporal/tasks/target.h"
 
 namespace coldframe::temporal {
 

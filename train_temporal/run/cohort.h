@@ -10,8 +10,8 @@
 #include "train_temporal/data/covariates.h"
 #include "train_temporal/data/dataset.h"
 #include "train_temporal/data/sequence_reader.h"
+#include "train_temporal/labels/split.h"
 #include "train_temporal/run/options.h"
-#include "train_temporal/splits/split.h"
 
 namespace coldframe::temporal {
 

@@ -8,10 +8,10 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "train_temporal/metrics/metrics.h"
-#include "train_temporal/metrics/survival.h"
-#include "train_temporal/splits/labels.h"
-#include "train_temporal/tasks/task_kind.h"
+#include "train_temporal/evaluate/metrics.h"
+#include "train_temporal/evaluate/survival.h"
+#include "train_temporal/labels/labels.h"
+#include "train_temporal/labels/task_kind.h"
 
 namespace coldframe::temporal {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "train_temporal/data/covariates.h"
+#include "train_temporal/fit/trainer.h"
+#include "train_temporal/labels/labels.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/run/cohort.h"
-#include "train_temporal/splits/labels.h"
-#include "train_temporal/training/trainer.h"
 
 namespace coldframe::temporal {
 

@@ -12,23 +12,22 @@
 #include <vector>
 
 #include "common/cli/error.h"
-#include "common/cli/error_context.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/cli/progress.h"
 #include "common/files/retry_policy.h"
-#include "common/system/cuda_driver.h"
-#include "common/system/processors.h"
+#include "common/system/gpu_libraries.h"
+#include "common/system/resources.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
-#include "common/torch/cpu_memory.h"
 #include "common/torch/device.h"
+#include "common/torch/memory.h"
+#include "train_temporal/fit/memory_plan.h"
+#include "train_temporal/fit/summary_fit.h"
 #include "train_temporal/models/model_config.h"
 #include "train_temporal/run/covariates.h"
-#include "train_temporal/run/memory_use.h"
-#include "train_temporal/run/starts.h"
-#include "train_temporal/training/memory_plan.h"
-#include "train_temporal/training/summary_fit.h"
+#include "train_temporal/run/devices.h"
+#include "train_temporal/run/warm_start.h"
 
 namespace coldframe::temporal {
 

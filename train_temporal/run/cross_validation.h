@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "train_temporal/data/covariates.h"
+#include "train_temporal/fit/trainer.h"
 #include "train_temporal/run/options.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/run/search_space.h"
-#include "train_temporal/training/checkpoint.h"
 
 namespace coldframe::temporal {
 

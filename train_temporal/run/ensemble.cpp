@@ -14,10 +14,10 @@
 #include "common/text/text.h"
 #include "train_temporal/data/dataset.h"
 #include "train_temporal/data/sequence_reader.h"
+#include "train_temporal/fit/trainer.h"
+#include "train_temporal/fit/tuned_features.h"
+#include "train_temporal/labels/labels.h"
 #include "train_temporal/run/run_folder.h"
-#include "train_temporal/splits/labels.h"
-#include "train_temporal/training/trainer.h"
-#include "train_temporal/training/tuned_features.h"
 
 namespace coldframe::temporal {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "common/text/printable.h"
 #include "common/text/text.h"
 #include "train_temporal/models/model_config.h"
 #include "train_temporal/report/report.h"

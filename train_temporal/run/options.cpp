@@ -6,13 +6,13 @@
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/files/publish/publish.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
-#include "common/text/word_table.h"
-#include "extract/options/option_groups.h"
+#include "extract/options.h"
+#include "train_temporal/fit/objective.h"
+#include "train_temporal/labels/target.h"
 #include "train_temporal/models/model_config.h"
 #include "train_temporal/run/named_caches.h"
-#include "train_temporal/tasks/target.h"
-#include "train_temporal/training/objective.h"
 
 namespace coldframe::temporal {
 

@@ -14,17 +14,17 @@
 #include "common/cli/option_rows.h"
 #include "common/files/json.h"
 #include "common/files/publish/outputs.h"
-#include "common/system/job_step.h"
+#include "common/system/job.h"
 #include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
-#include "extract/options/options.h"
-#include "train_temporal/metrics/intervals.h"
+#include "extract/options.h"
+#include "train_temporal/evaluate/intervals.h"
+#include "train_temporal/fit/trainer.h"
+#include "train_temporal/labels/labels.h"
 #include "train_temporal/models/model_config.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/run/run_folder.h"
-#include "train_temporal/splits/labels.h"
-#include "train_temporal/training/trainer.h"
 
 namespace coldframe::temporal {
 
@@ -85,7 +85,7 @@ void check_tune(const TrainOptions& options);
 
 struct TargetOptions {
   std::filesystem::path cache;
-  std::string target;            // columns of the cache, or of --labels; see target_list.h
+  std::string target;            // columns of the cache, or of --labels; see labels/labels.h
   std::string task = "auto";     // of the targets that name none
   std::filesystem::path labels;  // CSV with columns exam and the target; empty: the cache's column
   std::string positive;          // binary: the value that counts as class 1

@@ -8,7 +8,7 @@
 #include "common/files/csv.h"
 #include "common/text/spelling.h"
 #include "common/text/text.h"
-#include "train_temporal/tasks/task_kind.h"
+#include "train_temporal/labels/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cache/format/exam.h"
-#include "train_temporal/metrics/intervals.h"
-#include "train_temporal/splits/labels.h"
+#include "train_temporal/evaluate/intervals.h"
+#include "train_temporal/labels/labels.h"
 
 namespace coldframe::temporal {
 

@@ -16,6 +16,8 @@
 #include "common/numbers/quantile.h"
 #include "common/text/spelling.h"
 #include "common/text/text.h"
+#include "train_temporal/labels/labels.h"
+#include "train_temporal/labels/task_kind.h"
 #include "train_temporal/models/model_config.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/models/summary_model.h"
@@ -23,8 +25,6 @@
 #include "train_temporal/run/cohort.h"
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/run_folder.h"
-#include "train_temporal/splits/labels.h"
-#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 

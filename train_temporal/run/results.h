@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "cache/store/pictures.h"
+#include "train_temporal/labels/target.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/report/report_files.h"
 #include "train_temporal/run/cohort.h"
 #include "train_temporal/run/cross_validation.h"
 #include "train_temporal/run/predictions.h"
-#include "train_temporal/tasks/target.h"
 
 namespace coldframe::temporal {
 

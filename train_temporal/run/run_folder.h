@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "common/files/file_lock.h"
 #include "common/files/json.h"
-#include "common/files/locks/file_lock.h"
-#include "common/system/job_part.h"
+#include "common/system/job.h"
 
 namespace coldframe::temporal {
 
@@ -23,7 +23,7 @@ inline constexpr const char* kThreadsPerFit = "threads_per_fit";
 // They say how steps are divided, and so the last bits of sums.
 inline constexpr const char* kVitCosts = "vit_costs";
 
-// Likewise: how the devices did among which the run chose as it began (auto_device.h).
+// Likewise: how the devices did among which the run chose as it began (devices.h).
 inline constexpr const char* kDeviceSeconds = "device_seconds_per_step";
 
 // Beside the report: what the run was asked for, as lines for --config (portable_options()).

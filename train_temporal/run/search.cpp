@@ -6,8 +6,8 @@
 #include "common/cli/log.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
+#include "train_temporal/fit/objective.h"
 #include "train_temporal/models/model_config.h"
-#include "train_temporal/training/objective.h"
 
 namespace coldframe::temporal {
 

@@ -18,7 +18,7 @@ struct Setting {
 };
 
 // At most `count` settings; the first is `given`. The others are drawn as the rows of the options
-// say (options/train_rows.cpp), as far as the model can have them. The options in `stay` stay as
+// say (options.cpp), as far as the model can have them. The options in `stay` stay as
 // given; settings that are then equal count once. Of `auto` they are of the model beside which each
 // fit tries a summary, first `gru`. ConfigError when all settings are equal.
 std::vector<Setting> draw_settings(ModelChoice given, const GivenOptions& stay, std::size_t count,

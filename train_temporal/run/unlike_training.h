@@ -17,10 +17,10 @@
 
 #include "common/torch/tensor.h"
 #include "train_temporal/data/dataset.h"
+#include "train_temporal/labels/split.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/run/ensemble.h"
 #include "train_temporal/run/predictions.h"
-#include "train_temporal/splits/split.h"
 
 namespace coldframe::temporal {
 

@@ -1,19 +1,21 @@
 // A file that appears whole or not at all: written under a temporary name in the same folder,
 // synced, renamed, and the folder synced. The only place in Coldframe that publishes bytes to disk.
 // Symbolic links at its name are followed, and what it replaces keeps its owner and permissions. A
-// stream (destination.h) is never replaced: it gets all bytes in the end.
+// stream (outputs.h) is never replaced: it gets all bytes in the end.
 #pragma once
 
 #include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "common/files/publish/atomic_file.h"
 #include "common/files/publish/file_calls.h"
 #include "common/files/publish/publish.h"
 
@@ -74,5 +76,24 @@ void remove_file_durably(const std::filesystem::path& path);
 // Creates a folder and those above it that are missing, and syncs the folders that hold them.
 // Returns quietly if it is there; SystemError otherwise.
 void create_folders_durably(const std::filesystem::path& folder);
+
+// Files that belong together: none appears before all of them are written, and where one cannot
+// take its name, those that appeared before it are taken back.
+
+class FileSet {
+ public:
+  // kKeep: finish() replaces nothing. kReplace: what was replaced does not come back.
+  explicit FileSet(Existing existing) : existing_(existing) {}
+
+  AtomicFile& add(const std::filesystem::path& path);  // they appear in the order of these calls
+  void finish();
+
+ private:
+  void take_back(std::size_t files) const;
+
+  Existing existing_;
+  std::vector<std::filesystem::path> paths_;
+  std::vector<std::unique_ptr<AtomicFile>> files_;
+};
 
 }  // namespace coldframe

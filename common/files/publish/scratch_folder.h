@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "common/files/locks/file_lock.h"
+#include "common/files/file_lock.h"
 
 namespace coldframe {
 

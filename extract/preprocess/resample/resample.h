@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "extract/preprocess/geometry.h"
+#include "extract/preprocess/preprocessing.h"
 
 namespace coldframe::preprocess {
 

@@ -5,15 +5,14 @@
 #include <set>
 
 #include "common/cli/error.h"
-#include "common/cli/error_context.h"
 #include "common/cli/log.h"
 #include "common/files/file.h"
 #include "common/files/fingerprint.h"
 #include "common/files/json.h"
 #include "common/files/retry_policy.h"
 #include "common/text/text.h"
-#include "extract/vit/checkpoint/names.h"
 #include "extract/vit/checkpoint/pth.h"
+#include "extract/vit/resolve_architecture.h"
 
 namespace coldframe::vit {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/files/bytes/byte_source.h"
+#include "common/files/bytes.h"
 #include "common/torch/safetensors.h"
 
 namespace coldframe::vit {
@@ -43,7 +43,7 @@ struct WeightFiles {
 // inside), or one that is not there.
 WeightFiles find_weight_files(const std::filesystem::path& path);
 
-// All tensors, without prefixes that every name has (state_dict_names.h). DataError: a tensor that
+// All tensors, without prefixes that every name has. DataError: a tensor that
 // lies in two shards, in another one than the index says, or in none.
 StateDict load_weights(const WeightFiles& files);
 

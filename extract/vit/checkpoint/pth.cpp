@@ -6,9 +6,8 @@
 #include <utility>
 
 #include "common/cli/error.h"
-#include "common/files/bytes/byte_cursor.h"
-#include "common/files/bytes/zip_archive.h"
-#include "common/text/printable.h"
+#include "common/files/bytes.h"
+#include "common/files/zip_archive.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
 

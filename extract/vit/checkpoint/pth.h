@@ -12,8 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/files/bytes/byte_cursor.h"
-#include "common/files/bytes/byte_source.h"
+#include "common/files/bytes.h"
 #include "common/torch/tensor.h"
 
 namespace coldframe::vit::pickle {

@@ -12,13 +12,12 @@
 #include <string>
 
 #include "common/cli/error.h"
-#include "common/cli/error_context.h"
-#include "common/files/bytes/zip_archive.h"
 #include "common/files/file.h"
 #include "common/files/fingerprint.h"
-#include "common/system/library.h"
+#include "common/files/zip_archive.h"
+#include "common/system/gpu_libraries.h"
 #include "common/text/text.h"
-#include "common/torch/error_text.h"
+#include "common/torch/device.h"
 #include "common/torch/precision.h"
 #include "common/torch/tensor.h"
 #include "extract/vit/backbone.h"

@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "common/cli/error.h"
-#include "common/cli/error_context.h"
 #include "common/files/json.h"
 #include "common/files/retry_policy.h"
 #include "common/text/text.h"
@@ -449,7 +448,7 @@ struct Kind {
   std::int64_t heads;
   const char* pool;
   Resampling resampling;
-  const char* scheme;  // whose names its weights have (checkpoint/naming_schemes.cpp)
+  const char* scheme;  // whose names its weights have (resolve_architecture.cpp)
 };
 constexpr const char *kVitNames = "transformers' ViT, BEiT or DINOv2",
                      *kDinov3Names = "transformers' DINOv3",

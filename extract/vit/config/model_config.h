@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/files/json.h"
-#include "common/text/image_size.h"
+#include "common/text/text.h"
 #include "extract/vit/architecture.h"
 #include "extract/vit/checkpoint/checkpoint.h"
 

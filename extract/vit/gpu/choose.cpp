@@ -4,7 +4,7 @@
 
 #include "common/cli/log.h"
 #include "common/text/text.h"
-#include "common/torch/error_text.h"
+#include "common/torch/device.h"
 #include "extract/cuda/library.h"
 
 namespace coldframe::vit::gpu {

@@ -12,7 +12,7 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
-#include "common/torch/error_text.h"
+#include "common/torch/device.h"
 #include "common/torch/precision.h"
 #include "extract/cuda/kernels.h"
 #include "extract/vit/vit.h"

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "common/system/stage_times.h"
+#include "common/system/monitor.h"
 #include "common/torch/graphs.h"
 #include "common/torch/tensor.h"
 #include "extract/cuda/kernels.h"
@@ -172,7 +172,7 @@ class LayerClock {
   std::vector<LayerCost> marks_;  // these, whose seconds are not known yet
 };
 
-// The GPU's interpretation of a ViT (layers.h, vit.h). Products, activations, scales, sums and
+// The GPU's interpretation of a ViT (vit.h). Products, activations, scales, sums and
 // norms are noted first. What needs their numbers computes as many of them at once as a kernel of
 // extract/cuda or an epilogue of cuBLAS does; the rest is LibTorch's, in float.
 

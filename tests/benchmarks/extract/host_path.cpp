@@ -19,7 +19,7 @@
 #include "common/threads/threads.h"
 #include "common/torch/device.h"
 #include "extract/pipeline/feature_sink.h"
-#include "extract/plan/recipe.h"
+#include "extract/pipeline/recipe.h"
 #include "tests/support/driver.h"
 
 namespace coldframe::extract {

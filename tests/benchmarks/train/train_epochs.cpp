@@ -7,7 +7,7 @@
 
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
-#include "train_temporal/training/trainer.h"
+#include "train_temporal/fit/trainer.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-"""verify --input: the stamp is made here as common/files/source_stamp.h words it, and by extract in tests/extract."""
+"""verify --input: the stamp is made here as common/files/fingerprint.h words it, and by extract in tests/extract."""
 import os
 
 import pytest

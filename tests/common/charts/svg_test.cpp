@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "common/charts/html.h"
-#include "common/charts/svg_file.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {

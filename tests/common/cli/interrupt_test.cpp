@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/cli/cli.h"
-#include "common/system/memory.h"
+#include "common/system/resources.h"
 
 namespace {
 std::atomic<void (*)()> at_next_look{nullptr};

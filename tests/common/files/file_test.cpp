@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/cli/error.h"
-#include "common/files/bytes/byte_cursor.h"
+#include "common/files/bytes.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {

@@ -1,6 +1,6 @@
 // Every half and the neighbourhood of every rounding border, against the compiler's own _Float16.
 // (tests/cache/test_cache.py compares with numpy.)
-#include "common/numbers/float16.h"
+#include "common/numbers/dtype.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "common/numbers/instants.h"
+#include "common/text/timestamp.h"
 
 #include <gtest/gtest.h>
 

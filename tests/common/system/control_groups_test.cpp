@@ -1,12 +1,10 @@
-#include "common/system/control_groups.h"
+#include "common/system/resources.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
 
 #include <string>
 
-#include "common/system/memory.h"
-#include "common/system/processors.h"
 #include "common/text/text.h"
 #include "tests/support/temporary_folder.h"
 

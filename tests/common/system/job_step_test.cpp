@@ -1,4 +1,4 @@
-#include "common/system/job_step.h"
+#include "common/system/job.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/csv.h"
-#include "common/system/memory.h"
+#include "common/system/resources.h"
 #include "common/text/text.h"
 #include "tests/support/temporary_folder.h"
 

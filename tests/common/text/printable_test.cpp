@@ -1,11 +1,10 @@
-#include "common/text/printable.h"
+#include "common/text/text.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "common/files/json.h"
-#include "common/text/text.h"
 
 namespace coldframe {
 namespace {

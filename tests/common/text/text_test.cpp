@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "common/cli/error.h"
-#include "common/text/printable.h"
 
 namespace coldframe {
 namespace {

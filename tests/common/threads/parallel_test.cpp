@@ -1,4 +1,4 @@
-#include "common/threads/parallel.h"
+#include "common/threads/threads.h"
 
 #include <gtest/gtest.h>
 

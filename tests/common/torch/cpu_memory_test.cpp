@@ -1,4 +1,4 @@
-#include "common/torch/cpu_memory.h"
+#include "common/torch/memory.h"
 #include "common/torch/tensor.h"
 
 #include <gtest/gtest.h>
@@ -7,8 +7,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include "common/torch/device_memory.h"
 
 namespace coldframe {
 namespace {

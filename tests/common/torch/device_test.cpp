@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "common/cli/error.h"
-#include "common/system/cuda_driver.h"
-#include "common/torch/device_memory.h"
+#include "common/system/gpu_libraries.h"
+#include "common/torch/memory.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {

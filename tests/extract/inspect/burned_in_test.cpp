@@ -1,4 +1,4 @@
-#include "extract/inspect/dry_run/burned_in.h"
+#include "extract/inspect/survey.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,7 @@
 // What a dry run tells of files by their names.
-#include "extract/inspect/dry_run/file_names.h"
+#include "extract/decode/exam_spec.h"
+#include "extract/input/exam_list.h"
+#include "extract/inspect/findings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

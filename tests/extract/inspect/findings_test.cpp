@@ -1,6 +1,6 @@
 // Every kind of finding on made inputs: one in which it appears, and one in which it does not.
-#include "extract/inspect/dry_run/findings.h"
-#include "extract/frames/input/crop_rule.h"
+#include "extract/inspect/findings.h"
+#include "extract/input/exam_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
-#include "extract/inspect/dry_run/report.h"
+#include "extract/inspect/dry_run.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe::extract::dry_run {

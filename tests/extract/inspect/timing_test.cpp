@@ -1,4 +1,4 @@
-#include "extract/inspect/dry_run/timing.h"
+#include "extract/inspect/survey.h"
 
 #include <gtest/gtest.h>
 

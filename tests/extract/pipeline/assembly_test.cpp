@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "extract/pipeline/exam_assembly.h"
+#include "extract/pipeline/feature_sink.h"
 
 namespace coldframe::extract {
 namespace {

@@ -1,4 +1,4 @@
-#include "extract/pipeline/devices/batch_controller.h"
+#include "extract/pipeline/batch.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "extract/pipeline/decode/decoded.h"
+#include "extract/pipeline/decode_stage.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "extract/pipeline/transfer/device_input.h"
+#include "extract/pipeline/batch.h"
 #include "tests/support/gpu_test.h"
 
 namespace coldframe::extract {

@@ -11,7 +11,7 @@
 #include "common/cli/interrupt.h"
 #include "common/text/text.h"
 #include "extract/pipeline/feature_sink.h"
-#include "extract/plan/recipe.h"
+#include "extract/pipeline/recipe.h"
 #include "tests/extract/support.h"
 
 namespace coldframe::extract {

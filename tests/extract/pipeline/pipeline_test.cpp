@@ -11,11 +11,12 @@
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
-#include "extract/pipeline/devices/first_frames.h"
+#include "extract/input/exam_list.h"
+#include "extract/pipeline/devices.h"
 #include "extract/pipeline/feature_sink.h"
 #include "extract/pipeline/pipeline.h"
-#include "extract/plan/recipe.h"
-#include "extract/plan/resume/resume.h"
+#include "extract/pipeline/recipe.h"
+#include "extract/pipeline/resume.h"
 #include "tests/extract/support.h"
 
 namespace coldframe::extract {

@@ -1,4 +1,4 @@
-#include "extract/pipeline/recent_features.h"
+#include "extract/pipeline/batch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -13,7 +13,6 @@
 
 #include "common/cli/cli.h"
 #include "extract/preprocess/preprocessing.h"
-#include "extract/preprocess/steps.h"
 
 namespace {
 

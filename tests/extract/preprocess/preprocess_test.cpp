@@ -3,7 +3,6 @@
 #include <random>
 
 #include "common/cli/error.h"
-#include "extract/preprocess/geometry.h"
 #include "extract/preprocess/preprocessing.h"
 #include "extract/preprocess/resample/resample_passes.h"
 

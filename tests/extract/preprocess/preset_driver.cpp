@@ -1,7 +1,7 @@
 // Prints every preset as a JSON line, for the cross-check against timm's configuration.
 #include <iostream>
 
-#include "extract/plan/preset.h"
+#include "extract/pipeline/preset.h"
 #include "tests/support/driver.h"
 
 namespace coldframe::extract {

@@ -5,8 +5,7 @@
 #include <array>
 
 #include "common/cli/error.h"
-#include "extract/preprocess/prepared_frame.h"
-#include "extract/preprocess/steps.h"
+#include "extract/preprocess/preprocessing.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe::preprocess {

@@ -1,4 +1,4 @@
-"""Every preset's constants against timm's configuration or those that its source states (extract/plan/preset.cpp), and
+"""Every preset's constants against timm's configuration or those that its source states (extract/pipeline/preset.cpp), and
 the whole transform, normalised floats included, against timm's, transformers' or torchvision's own."""
 
 import json

@@ -10,7 +10,7 @@
 
 #include "common/cli/error.h"
 #include "common/torch/tensor.h"
-#include "extract/options/options.h"
+#include "extract/options.h"
 #include "extract/preprocess/preprocessing.h"
 #include "tests/support/driver.h"
 

@@ -17,7 +17,7 @@ ACTIVATIONS = {"GELU": "gelu", "GELUTanh": "gelu_tanh", "QuickGELU": "quick_gelu
                "GeluTanh": "gelu_tanh", "QuickGelu": "quick_gelu"}
 
 
-# Models that are published with the arguments of timm.create_model on their cards (extract/plan/preset.cpp names these).
+# Models that are published with the arguments of timm.create_model on their cards (extract/pipeline/preset.cpp names these).
 GATED = {"mlp_layer": SwiGLUPacked, "act_layer": torch.nn.SiLU}
 CARDS = {
     "uni": ("vit_large_patch16_224", {"img_size": 224, "init_values": 1e-5}),

@@ -1,14 +1,14 @@
 // The fused model against the one that LibTorch differentiates.
-#include "train_temporal/training/step.h"
+#include "train_temporal/fit/step.h"
 
 #include <atomic>
 #include <numeric>
 #include <stdexcept>
 
-#include "common/system/memory.h"
+#include "common/system/resources.h"
 #include "tests/train_temporal/made_data.h"
+#include "train_temporal/fit/objective.h"
 #include "train_temporal/models/sequence_model.h"
-#include "train_temporal/training/objective.h"
 
 namespace coldframe::temporal {
 namespace {

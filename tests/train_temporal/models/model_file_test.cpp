@@ -5,9 +5,9 @@
 #include "common/cli/error.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/train_temporal/made_data.h"
+#include "train_temporal/fit/trainer.h"
 #include "train_temporal/models/model_config.h"
 #include "train_temporal/run/ensemble.h"
-#include "train_temporal/training/checkpoint.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -5,11 +5,11 @@
 
 #include "common/torch/to_device.h"
 #include "tests/train_temporal/made_data.h"
+#include "train_temporal/fit/optimizer.h"
+#include "train_temporal/fit/step.h"
 #include "train_temporal/models/device_draws.h"
 #include "train_temporal/models/kernels/kernels.h"
 #include "train_temporal/models/operations.h"
-#include "train_temporal/training/optimizer.h"
-#include "train_temporal/training/step.h"
 
 namespace coldframe::temporal {
 namespace {

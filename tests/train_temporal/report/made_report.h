@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/threads/counter_random.h"
-#include "train_temporal/metrics/calibration.h"
+#include "train_temporal/evaluate/calibration.h"
 #include "train_temporal/report/report_files.h"
 
 namespace coldframe::temporal::made {

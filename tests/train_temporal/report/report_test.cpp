@@ -8,7 +8,7 @@
 
 #include "common/text/text.h"
 #include "tests/train_temporal/report/made_report.h"
-#include "train_temporal/metrics/metrics.h"
+#include "train_temporal/evaluate/metrics.h"
 #include "train_temporal/report/report_text.h"
 
 namespace coldframe::temporal {

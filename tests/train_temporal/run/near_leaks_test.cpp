@@ -5,7 +5,7 @@
 
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
-#include "train_temporal/tasks/cox.h"
+#include "train_temporal/labels/cox.h"
 
 namespace coldframe::temporal {
 namespace {

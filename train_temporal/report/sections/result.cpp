@@ -7,10 +7,9 @@
 #include <utility>
 
 #include "common/charts/html.h"
-#include "common/text/printable.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
-#include "train_temporal/metrics/subgroups.h"
+#include "train_temporal/evaluate/subgroups.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/sections.h"
 

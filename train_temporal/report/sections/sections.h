@@ -86,7 +86,7 @@ void for_sections(const TargetReport& report, const Take& take) {
 inline constexpr std::size_t kMostLines = 8;              // as many colours as a chart has
 std::string model_roc_chart(const TargetReport& report);  // "" of one model; curves.cpp
 std::string covariate_names(const TargetReport& report);  // "age and sex"
-// Where groups are held out one at a time: intervals know that groups differ; groups.cpp.
+// Where groups are held out one at a time: intervals know that groups differ; result.cpp.
 void know_that_groups_differ(TargetReport& report);
 std::string groups_text(const TargetReport& report);  // "3 groups of 'site'"
 void warn_of_groups(const TargetReport& report, std::vector<std::string>& warnings);
@@ -94,7 +94,7 @@ void warn_of_groups(const TargetReport& report, std::vector<std::string>& warnin
 struct Taken {
   std::size_t all = 0, summaries = 0;
 };
-Taken taken_by(const ModelResult& model);  // summaries.cpp
+Taken taken_by(const ModelResult& model);  // result.cpp
 // Behind the figures of a control: "; it took slope in each fit"; "" of those without summaries.
 std::string found_text(const ModelResult& model);
 // What the fits of `auto` took, and why; "" of others.

@@ -1,5 +1,5 @@
 // Locks that other users hold or have left, and things that stand where a lock should be.
-#include "common/files/locks/file_lock.h"
+#include "common/files/file_lock.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // What is written through links, to devices and pipes, and over files of other owners.
-#include "common/files/publish/destination.h"
+#include "common/files/publish/outputs.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -18,7 +18,6 @@
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
 #include "common/files/publish/atomic_file.h"
-#include "common/files/publish/outputs.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {

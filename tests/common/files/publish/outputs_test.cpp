@@ -6,9 +6,8 @@
 #include <unistd.h>
 
 #include "common/cli/error.h"
-#include "common/files/locks/file_lock.h"
+#include "common/files/file_lock.h"
 #include "common/files/publish/atomic_file.h"
-#include "common/files/publish/file_set.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {

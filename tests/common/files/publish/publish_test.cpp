@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/cli/error.h"
-#include "common/files/locks/file_lock.h"
+#include "common/files/file_lock.h"
 #include "common/files/publish/file_calls.h"
 #include "tests/support/temporary_folder.h"
 

@@ -8,7 +8,7 @@
 #include <deque>
 #include <functional>
 
-#include "extract/pipeline/transfer/streams.h"
+#include "extract/pipeline/transfer.h"
 
 namespace coldframe::extract {
 

@@ -1,4 +1,4 @@
-#include "extract/pipeline/transfer/staging.h"
+#include "extract/pipeline/transfer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,30 @@
+// DICOM files as frames. DCMTK parses them and decodes JPEG, JPEG-LS and RLE, OpenJPEG decodes JPEG
+// 2000; from the stored values on it is our own, after PS3.3.
+//
+// Grey frames: modality transformation, then --window, else the file's VOI table or window, else
+// (more than 8 bits, or signed) the exam's least to greatest value; MONOCHROME1 inverted. Colour
+// frames have no window. Overlays are ignored.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "extract/decode/dicom/data_set.h"
+#include "extract/decode/frame.h"
+#include "extract/decode/source.h"
+
+namespace coldframe::frames::dicom {
+
+// Reads what the header says of patient, time, study, view, modality and spacing.
+SourceFacts read_facts(const DataSet& data, const ReaderOptions& options);
+
+struct Geometry {
+  std::array<double, 2> spacing_mm{kUnknownSpacing,
+                                   kUnknownSpacing};  // row to row, column to column
+  std::optional<Rect> region;
+};
+// PixelSpacing (its own for each enhanced frame), ImagerPixelSpacing, or the ultrasound regions'
+// calibration (PS3.3 C.8.5.5); `region` is the union of the two-dimensional ultrasound regions.
+Geometry read_geometry(const DataSet& data, const FunctionalGroups& groups, std::int64_t frame);
+
+}  // namespace coldframe::frames::dicom

@@ -1,0 +1,110 @@
+// Judges what an exam's times are worth.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "extract/decode/frame.h"
+#include "extract/decode/source.h"
+#include "extract/input/exam_list.h"
+#include "extract/input/opened_exam.h"
+#include "extract/input/select_frames.h"
+#include "extract/preprocess/auto_crop.h"
+#include "extract/preprocess/preprocessing.h"
+
+namespace coldframe::extract::dry_run {
+
+enum class TimingKind { kUnknown, kPartlyKnown, kSingle, kConstant, kUneven };
+
+struct Timing {
+  TimingKind kind = TimingKind::kUnknown;
+  double span_s = std::numeric_limits<double>::quiet_NaN();  // of the known times
+  // Median between neighbours at different times.
+  double interval_s = std::numeric_limits<double>::quiet_NaN();
+  std::size_t at_once = 1;                    // frames at each time, where all have as many
+  std::size_t duplicate = 0, decreasing = 0;  // neighbours that are
+};
+
+// Times in the order of the frames, NaN where unknown. Intervals count as constant when each lies
+// within 2 % or 1.5 ms (containers round to milliseconds) of their median; those of 0 do not count
+// where every time has as many frames (the slices of a volume), and are uneven elsewhere.
+Timing describe_times(std::span<const double> times_s);
+
+// Burned-in text, scales and traces: fine bright strokes that stand still while the image moves.
+// They can predict a label (a hospital's logo, a device's screen), so a person should know of them.
+
+// Frames of one size, in any order.
+class StillParts {
+ public:
+  void add(const frames::Image& image);  // ignores images of another size than the first
+
+  std::size_t frames() const { return frames_; }
+
+  // Boxes around strokes that are the same in all frames and lie in the outer quarter of the frame
+  // on any side, the largest first. Empty for fewer than two frames, and when less than 2 % of the
+  // pixels change, so that nothing tells text from image.
+  std::vector<frames::Rect> bright_regions() const;
+
+ private:
+  bool is_line(int x, int y, int dx, int dy) const;
+
+  std::size_t frames_ = 0;
+  preprocess::LevelRange levels_;
+};
+
+// Collects what a dry run learns of each exam.
+
+struct Settings {
+  frames::FrameSelection selection;
+  frames::ReaderOptions reader;
+  preprocess::Preprocessing preprocessing;  // mask, crop, spacing and tiles are tried out
+  int threads = 1;
+  int thumbnails = 0;  // their longer side in pixels; 0: none are stored
+};
+
+using Size = std::pair<int, int>;  // width, height
+using Digest = std::array<std::byte, 16>;
+
+inline constexpr int kSamples = 8;  // frames of each exam that are decoded
+
+struct ExamSurvey {
+  std::string failure;  // why it cannot be extracted; the rest is then as far as it came
+  std::string kind;     // of its files, as OpenedExam::kind()
+  std::size_t frames = 0, missing = 0;  // all slots, and those of them without a file
+  std::size_t lost = 0;               // of these, whose file cannot be read, or of the sampled ones
+  std::string fault;                  // of the first that is lost
+  std::size_t partly_finite = 0;      // frames of which some values are NaN or infinite
+  std::size_t selected = 0;           // slots that would be extracted
+  double decode_s = 0;                // of one core for what the job decodes, from the samples
+  std::size_t inputs = 0;             // of the backbone, tiles counted, from the sampled frames
+  std::uint64_t thumbnail_bytes = 0;  // of all selected frames, from the sampled ones
+  Timing timing;                      // of all slots
+  frames::OrderBasis basis = {};      // of their order and times
+  std::vector<frames::Note> notes = {};  // of its files
+  std::vector<std::size_t> phases;       // frames in each phase of --phases, of all slots
+  std::vector<Size> sizes;               // distinct ones of the sampled frames, before any crop
+  std::vector<Digest> pictures;          // of the sampled frames' pixels; not of plain ones
+  std::vector<frames::Rect> bright;      // still bright regions that mask and crop leave
+  int brightest = -1;                    // level of the sampled frames, as those; -1: none sampled
+};
+
+struct Survey {
+  std::vector<ExamSurvey> exams;  // as in the input
+  // Still parts over the first frames of different exams, by size (of at most 64 sizes).
+  std::map<Size, StillParts> across;
+};
+
+// Opens every exam on `settings.threads` threads, counts its frames, reads their times and decodes
+// up to kSamples of them. Where `settings.reader.estimate` holds, counts of clips are estimates.
+// Interrupted after a stop request.
+Survey survey(const frames::ExamList& input, const Settings& settings);
+
+}  // namespace coldframe::extract::dry_run

@@ -1,0 +1,147 @@
+// What the decoders hand over to the devices, and the queue between them.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cache/format/exam.h"
+#include "common/files/fingerprint.h"
+#include "common/threads/bounded_queue.h"
+#include "extract/decode/frame.h"
+#include "extract/decode/source.h"
+#include "extract/input/exam_list.h"
+#include "extract/input/opened_exam.h"
+#include "extract/input/select_frames.h"
+#include "extract/pipeline/resume.h"
+#include "extract/preprocess/augment.h"
+#include "extract/preprocess/preprocessing.h"
+
+namespace coldframe::extract {
+
+// The place of a feature: its exam, frame and view.
+struct FramePlace {
+  std::size_t task = 0;   // index into the tasks
+  std::size_t slot = 0;   // of the frame within its exam
+  std::size_t tiles = 1;  // of that frame; their features are averaged
+  std::size_t view = 0;   // 0: clean, 1 … K: augmented
+};
+
+using FrameDigest = std::array<std::byte, 16>;  // xxh3_128 of the pixels that the backbone sees
+
+// One frame, or one tile of it, ready for the backbone's input. The thread that makes it computes
+// its digest: there are more decoders than threads that fill batches.
+struct DecodedFrame {
+  DecodedFrame(const FramePlace& of, std::vector<std::uint8_t> shown)
+      : place(of), pixels(std::move(shown)), digest(xxh3_128(std::as_bytes(std::span(pixels)))) {}
+
+  FramePlace place;
+  std::vector<std::uint8_t> pixels;  // [H, W, 3]
+  FrameDigest digest;
+};
+
+// Follows an exam's last frame: what is known of the exam, or why it could not be read.
+struct DecodedExam {
+  std::size_t task = 0;
+  cache::ExamInfo info;
+  std::vector<std::string> thumbnails;  // as ExamFeatures::thumbnails
+  std::optional<cache::Failure> failure;
+  std::vector<cache::Failure> lost = {};  // of frames
+  std::size_t partly_finite = 0;          // of its frames; in these some values are NaN or infinite
+  frames::OrderBasis basis = {};          // of their order and times
+  std::vector<frames::Note> notes = {};   // of its files
+  bool as_before = false;                 // unchanged: the same frames are still unreadable
+};
+
+using Decoded = std::variant<DecodedFrame, DecodedExam>;
+
+// Holds what is decoded until a device takes it. The memory of frames goes round: a device that
+// has copied a frame gives it back, and a decoder fills it again, since the pages of fresh memory
+// cost as much time as the copy.
+class DecodedQueue : public BoundedQueue<Decoded> {
+ public:
+  static constexpr std::size_t kLeast = 64, kMostBytes = 256u << 20;
+
+  DecodedQueue(std::size_t frame_bytes, std::size_t devices, std::size_t frames = kLeast)
+      : BoundedQueue(frames), frame_bytes_(frame_bytes), devices_(devices) {}
+
+  // Room for two batches of each device, within kMostBytes or kLeast frames. It never shrinks.
+  void deepen(std::size_t batch) {
+    const std::size_t most = std::max(kLeast, kMostBytes / std::max<std::size_t>(1, frame_bytes_));
+    widen(std::min(2 * batch * devices_, most));
+  }
+
+  // Memory of a frame that was used, or an empty one.
+  std::vector<std::uint8_t> spare() {
+    const std::lock_guard lock(spares_mutex_);
+    if (spares_.empty()) return {};
+    std::vector<std::uint8_t> pixels = std::move(spares_.back());
+    spares_.pop_back();
+    return pixels;
+  }
+  void recycle(std::vector<std::vector<std::uint8_t>>&& used) {
+    const std::size_t room = capacity();
+    const std::lock_guard lock(spares_mutex_);
+    used.resize(std::min(used.size(), room - std::min(room, spares_.size())));
+    std::ranges::move(used, std::back_inserter(spares_));
+  }
+
+ private:
+  std::size_t frame_bytes_, devices_;
+  std::mutex spares_mutex_;
+  std::vector<std::vector<std::uint8_t>> spares_;
+};
+
+// The first stage of extraction: threads that open exams, decode their selected frames and resize
+// them.
+
+struct DecodeSettings {
+  preprocess::Preprocessing preprocessing;
+  frames::FrameSelection selection;
+  frames::ReaderOptions reader;
+  augment::Augmentation augmentation;
+  int thumbnails = 0;          // their longer side in pixels; 0: none
+  std::size_t min_frames = 1;  // an exam of which fewer can be read fails
+  int threads = 1;
+};
+
+// Frames of one exam, views of one frame and tiles of one view arrive in order, exams of different
+// threads interleaved. After a stop request the exam at hand is dropped without a word and no
+// further one is begun.
+class DecodeStage {
+ public:
+  // `queue` ends when all is decoded, and fails with the first unexpected error of a decoding
+  // thread.
+  DecodeStage(const frames::ExamList& exams, const DecodeSettings& settings, DecodedQueue& queue);
+  ~DecodeStage();  // closes the queue and stops the threads
+
+ private:
+  void work();
+  bool decode_exam(std::size_t task);  // false: the stage is stopping
+  void read(DecodedExam& exam, bool& stopped);
+  bool is_as_before(const frames::OpenedExam& opened, std::span<const std::int64_t> selected,
+                    DecodedExam& exam) const;
+  void settle_failure(DecodedExam& exam) const;
+  void note_lost(const frames::ExamSlot& slot, DecodedExam& exam) const;
+  cache::Failure failure_of(std::size_t task, const std::string& reason) const;
+
+  const frames::ExamList& exams_;  // a task is the place of one among them
+  DecodeSettings settings_;
+  DecodedQueue& queue_;
+  std::atomic<std::size_t> next_task_{0};
+  std::atomic<int> running_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace coldframe::extract

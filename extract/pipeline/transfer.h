@@ -1,0 +1,100 @@
+// Minimal stream and event wrapper for double buffering; synchronous on the CPU. Work runs in order
+// within a stream. Streams wait for each other by events.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+
+#include "common/text/text.h"
+#include "common/torch/tensor.h"
+
+namespace coldframe::extract {
+
+class Streams {
+ public:
+  enum class Stream { kCopy, kCompute };
+  virtual ~Streams() = default;
+
+  // True if work runs while the caller goes on; else run() returns when it is done.
+  virtual bool asynchronous() const = 0;
+
+  // Memory that the streams copy from and to: the device's own, and the processor's.
+  virtual torch::Tensor device_memory(torch::IntArrayRef sizes, torch::ScalarType type) = 0;
+  virtual torch::Tensor host_memory(torch::IntArrayRef sizes, torch::ScalarType type) = 0;
+
+  // Runs `work` after all that the stream was given before. What `work` throws while it is being
+  // handed over (out of memory) is thrown here.
+  virtual void run(Stream stream, std::function<void()> work) = 0;
+
+  // An event is a point in a stream: 0 … kEvents − 1. It may be recorded again; a wait is for the
+  // last record.
+  static constexpr int kEvents = 8;
+  virtual void record(int event, Stream stream) = 0;
+  virtual void wait_for(Stream stream,
+                        int event) = 0;     // the stream goes on once the event is reached
+  virtual void synchronize(int event) = 0;  // the caller waits
+  virtual double seconds_between(int from, int to) = 0;  // of events that were waited for
+};
+
+// A CUDA device has two streams, events and page-locked host memory. On the CPU all is done at
+// once.
+std::unique_ptr<Streams> make_streams(const torch::Device& device);
+
+// Two buffers of frames between the processor and a device: while the device computes what one
+// held, the processor fills the other, and its copy overlaps the computation.
+//
+// A slot goes round: the caller fills its frames; submit() copies them to the device on the copy
+// stream and computes them on the compute stream, which waits for the copy; the features are copied
+// back behind the computation; collect() waits for them. From submit() to collect() the slot
+// belongs to the device.
+
+class Staging {
+ public:
+  static constexpr int kSlots = 2;
+
+  // frames [n, H, W, 3] uint8 on the device -> [n, D] float32 there or on the CPU; runs on the
+  // compute stream.
+  using Forward = std::function<torch::Tensor(const torch::Tensor& frames)>;
+
+  Staging(Streams& streams, const ImageSize& image_size, std::int64_t dimension, Forward forward);
+
+  // Room for `count` frames in a slot that has none; c10::OutOfMemoryError.
+  void reserve(int slot, std::int64_t count);
+  std::int64_t capacity(int slot) const { return at(slot).host.size(0); }
+  const torch::Tensor& frames(int slot) const { return at(slot).host; }  // [capacity, H, W, 3]
+
+  // Hands rows [begin, begin + count) over. c10::OutOfMemoryError: nothing of them was; other rows
+  // of the slot, handed over before, are not concerned.
+  void submit(int slot, std::int64_t begin, std::int64_t count);
+
+  // Waits for all rows handed over; the slot may be filled again. Row i of the result [capacity, D]
+  // is the feature of frame i, until the next submit().
+  const torch::Tensor& collect(int slot);
+
+  // The time that the device took for a slot that was collected.
+  double seconds(int slot) { return streams_.seconds_between(started(slot), finished(slot)); }
+
+ private:
+  struct Slot {
+    torch::Tensor host;      // [capacity, H, W, 3] uint8
+    torch::Tensor device;    // [largest part, H, W, 3] uint8; undefined where nothing is
+                             // asynchronous
+    torch::Tensor features;  // [capacity, D] float32 on the CPU
+    bool submitted = false;
+  };
+  Slot& at(int slot) { return slots_.at(static_cast<std::size_t>(slot)); }
+  const Slot& at(int slot) const { return slots_.at(static_cast<std::size_t>(slot)); }
+  void give_device_memory(Slot& slot, int number, std::int64_t count);
+  static int copied(int slot) { return slot; }
+  static int started(int slot) { return kSlots + slot; }
+  static int finished(int slot) { return 2 * kSlots + slot; }
+
+  Streams& streams_;
+  ImageSize image_size_;
+  std::int64_t dimension_;
+  Forward forward_;
+  std::array<Slot, kSlots> slots_;
+};
+
+}  // namespace coldframe::extract

@@ -1,0 +1,150 @@
+#include "train_temporal/evaluate/bounds.h"
+
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <limits>
+
+#include "common/text/text.h"
+
+namespace coldframe::temporal {
+
+namespace {
+
+struct Range {
+  double low, high;
+};
+
+Range wilson(double share, double trials, double z) {
+  const double scale = 1 + z * z / trials, middle = (share + z * z / (2 * trials)) / scale;
+  const double half =
+      z / scale * std::sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials));
+  return {middle - half, middle + half};
+}
+
+// As far as trials that all went one way exclude that they go the other way.
+Range without_failure(double share, const Spread& spread, double level) {
+  const double excluded =
+      1 -
+      std::pow((1 - level) / 2, 1.0 / static_cast<double>(std::max<std::size_t>(spread.units, 1)));
+  return share > 0.5 ? Range{1 - excluded, 1} : Range{0, excluded};
+}
+
+double moderated_variance(double share, const Spread& spread) {
+  if (spread.trials <= 0) return spread.variance;
+  const double prior = share * (1 - share) / spread.trials, freedom = spread.freedom_of_variance;
+  if (prior <= spread.variance) return spread.variance;
+  return (freedom * spread.variance + prior) / (freedom + 1);
+}
+
+Range share_range(double share, const Spread& spread, double z, double level) {
+  if (share <= 0 || share >= 1) return without_failure(share, spread, level);
+  const double trials = spread.variance > 0
+                            ? share * (1 - share) / moderated_variance(share, spread)
+                            : static_cast<double>(std::max<std::size_t>(spread.units, 1));
+  return wilson(share, trials, z);
+}
+
+// Hall 1992: (θ̂ − θ) / error is a cubic of a normal number, whose inverse is `root`. No error is
+// below 0.
+Range skewed_range(double value, const Spread& spread, double z) {
+  const double error = std::sqrt(spread.variance), g = spread.skewness;
+  const auto root = [&](double x) {
+    return std::abs(g) < 1e-6 ? x : 3 / g * (std::cbrt(1 + g * (x - g / 6)) - 1);
+  };
+  return {std::max(value - error * root(z), 0.0), value - error * root(-z)};
+}
+
+// The error of a line rests on the patients where the classes overlap.
+constexpr double kLeastFreedomOfLine = 3;
+
+bool rests_on_few(Shape shape, const Spread& spread) {
+  return shape == Shape::kAnywhere && spread.freedom_of_variance < kLeastFreedomOfLine;
+}
+
+// No patient changes the figure, and it is not at an end that only a failure could leave.
+bool is_degenerate(Shape shape, double value, const Spread& spread) {
+  const bool at_the_end = shape == Shape::kShare    ? value <= 0 || value >= 1
+                          : shape == Shape::kSigned ? std::abs(value) >= 1
+                                                    : false;
+  return spread.variance <= 0 && !at_the_end;
+}
+
+}  // namespace
+
+double normal_quantile(double share) {
+  return quantile(boost::math::normal(), share);
+}
+
+double student_quantile(double share, double freedom) {
+  return quantile(boost::math::students_t(std::max(freedom, 2.0)), share);
+}
+
+MetricRange range_of(Metric metric) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  switch (metric->shape) {
+    case Shape::kShare:
+      return {0, 1};
+    case Shape::kSigned:
+      return {-1, 1};
+    case Shape::kPositive:
+    case Shape::kError:
+      return {0, kInfinity};
+    case Shape::kBelowOne:
+      return {-kInfinity, 1};
+    default:
+      return {-kInfinity, kInfinity};
+  }
+}
+
+Bounds share_bounds(double share, const Spread& spread, double level) {
+  const double z = student_quantile((1 + level) / 2, spread.freedom);
+  const Range range = share_range(share, spread, z, level);
+  return {MetricValue::of(range.low), MetricValue::of(range.high)};
+}
+
+Bounds bounds_of(Metric metric, double value, const Spread& spread, double level) {
+  const Shape shape = metric->shape;
+  const auto none = [](const std::string& why) {
+    return Bounds{MetricValue::none(why), MetricValue::none(why)};
+  };
+  if (shape == Shape::kNone) return none("binning biases it upwards");
+  if (spread.units < metric->least_units) {
+    return none(concat("too small a sample to bound: ", spread.units,
+                       spread.are_pairs ? " pairs of patients, " : " patients, ",
+                       metric->least_units, " needed"));
+  }
+  if (is_degenerate(shape, value, spread)) {
+    // A model that gives all exams one score ranks none of them before another, whoever they are.
+    if (metric->chance > 0 && value == metric->chance) {
+      return {MetricValue::of(value), MetricValue::of(value)};
+    }
+    return none("it is the same without any one patient");
+  }
+  if (rests_on_few(shape, spread)) {
+    return none("too small a sample to bound: a few patients decide where the classes overlap");
+  }
+  const double z = student_quantile((1 + level) / 2, spread.freedom);
+  const double error = std::sqrt(spread.variance);
+  Range range{value - z * error, value + z * error};
+  if (shape == Shape::kShare) range = share_range(value, spread, z, level);
+  if (shape == Shape::kPositive || shape == Shape::kError) range = skewed_range(value, spread, z);
+  if (shape == Shape::kError && range.low <= 0)
+    return none("too small a sample to bound: a few patients make up most of the error");
+  if (shape == Shape::kSigned) {
+    Spread half = spread;
+    half.variance /= 4;
+    const Range share = share_range((1 + value) / 2, half, z, level);
+    range = {2 * share.low - 1, 2 * share.high - 1};
+  }
+  if (shape == Shape::kBelowOne) {
+    const double size = 1 - value;
+    if (size <= 0) return none("there is no error to bound");
+    const double factor = std::exp(z * error / size);
+    range = {1 - size * factor, 1 - size / factor};
+  }
+  return {MetricValue::of(range.low), MetricValue::of(range.high)};
+}
+
+}  // namespace coldframe::temporal

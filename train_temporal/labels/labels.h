@@ -1,0 +1,203 @@
+// Labels as their column spells them.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/format/exam.h"
+#include "common/files/csv.h"
+#include "common/text/spelling.h"
+#include "train_temporal/labels/target.h"
+
+namespace coldframe::temporal {
+
+// What words mean that say in some tables that there is no label, and name a class in others:
+// None, null, -, ?, unknown.
+enum class UnclearLabels { kAsk, kMissing, kClasses };
+inline const WordTable<UnclearLabels> kUnclearLabels{{"ask", UnclearLabels::kAsk},
+                                                     {"missing", UnclearLabels::kMissing},
+                                                     {"classes", UnclearLabels::kClasses}};
+
+// Empties the labels of a column that say that there is none, and returns a sentence on them; "" if
+// there are none. `classes`: words that are known to name a class. ConfigError where it is unclear.
+std::string empty_missing(std::vector<std::string>& values, const std::string& column,
+                          UnclearLabels unclear, const std::vector<std::string>& classes = {});
+
+// Strips spaces; "" stands for what says that there is no label: nan, na, n/a.
+std::string cleaned(const std::string& value);
+
+// A number as "1" or "0.5", however spelt ("1.0" is how pandas writes a column with gaps).
+std::string one_spelling(const std::string& value);
+
+// All cleaned; in a column of numbers each of these in one spelling, in any other each word
+// (spelling.h).
+struct SpeltValues {
+  std::vector<std::string> values;
+  bool numeric = false;  // every label is a finite number
+  std::string changes;   // as unify_spelling() tells them
+};
+SpeltValues one_spelling(std::vector<std::string> values);
+
+// Tells of values that were taken as one: "column 'sex': values that differ …"
+std::string tell_changes(const std::string& column, const std::string& changes);
+
+// The different labels among cleaned values, in natural order.
+std::vector<std::string> distinct(const std::vector<std::string>& values);
+
+// 'a', 'b', 'c' and 4 more
+std::string some_of(const std::vector<std::string>& names);
+
+// The labels of one target: one per exam, from a column of the cache or from a CSV, or one per
+// frame, from a frame column of the cache.
+
+inline constexpr int kUnlabeled = -1;
+
+struct LabelOptions {
+  std::string target;    // name of the column
+  std::string positive;  // binary: which value is class 1; "" decides by the rule below
+  // evaluate: the classes of the trained model, in its order; any other value is an error. A value
+  // is taken as it is spelt, and as a number only if no class is spelt so. Empty: the classes are
+  // those that the column holds.
+  std::vector<std::string> known_classes;
+  std::optional<Task> task = std::nullopt;  // none: by the type of the column
+  bool trained = false;  // evaluate: all labels may be equal, as nothing is learnt from them
+  // Times to an event, as Target has them; `event` empty: other labels.
+  std::string event = {}, event_value = {};
+  std::vector<double> horizons = {};
+  UnclearLabels unclear = UnclearLabels::kAsk;
+};
+
+struct Labels : Target {   // classes in natural order
+  std::vector<int> value;  // per exam: its class, or the bin of its number; kUnlabeled: masked
+  // Regression: quantiles of the labels, to stratify by. Times: 1 with an event, 0 without.
+  std::size_t bins = 0;
+  std::vector<double> number;         // regression: per exam; times: survival_label(); NaN: masked
+  std::size_t unlabeled = 0;          // exams
+  std::string positive;               // binary only, else ""
+  std::vector<std::string> notes;     // for the log: what was decided or left out
+  std::vector<std::string> warnings;  // for the log and the report: what somebody should check
+  // A target per frame: class or number of each present frame of each exam, NaN: masked. `value` is
+  // then 0, or the bin of the mean number, where any frame has a label.
+  std::vector<std::vector<double>> frame;
+
+  std::size_t labeled() const { return value.size() - unlabeled; }
+  std::vector<std::size_t> labeled_exams() const;  // indices
+
+  std::size_t rows(std::size_t exam) const { return per_frame ? frame[exam].size() : 1; }
+  // The class or number of an exam, or of one of its present frames; NaN: masked.
+  double at(std::size_t exam, std::size_t row) const;
+  void mask(std::size_t exam);
+
+  // Splits are stratified by classes or by bins of numbers.
+  std::size_t strata() const { return has_classes() ? classes.size() : bins; }
+  // Adds the labels of the exam to those of each stratum.
+  void count_strata(std::size_t exam, std::span<std::size_t> count) const;
+};
+
+// Of classes, in exams or frames: "'no' 57, 'yes' 43"; empty for numbers and times.
+std::string class_counts(const Labels& labels);
+
+// An empty field, "nan" or "na" is no label; for words of which that is unclear see UnclearLabels.
+// Values are text, but in a column of numbers "1.0" and "1" are one class, and in any other "Yes"
+// and "yes " (spelling.h; a warning says so). The task, unless it is asked for: of two values
+// binary; of numbers with fractions or more than 20 different ones regression; else multi-class.
+// With two classes the positive one is `positive`, else 1 of the numbers {0, 1}, else the last in
+// natural order (a note says so). ConfigError: no such column (lists those there are) or one of
+// exams and of frames, `positive` is not a class or there are more than two, another task than the
+// labels allow, an unclear word. DataError: no labels, a single class or number, too many classes,
+// a value unknown to the model, text in a regression, a number that is too large to learn from.
+Labels labels_from_cache(std::span<const cache::ExamInfo> exams, const LabelOptions& options);
+
+// The file (columns `exam` and the target) replaces the cache's column of that name: an exam that
+// it does not list has no label. Conflicts with the cache's column and unknown exams are warnings;
+// two different values for one exam are a DataError.
+Labels labels_from_csv(std::span<const cache::ExamInfo> exams, const CsvTable& table,
+                       const LabelOptions& options);
+
+// The labels of exams whose values are already collected, one per exam.
+Labels labels_from_values(std::vector<std::string> values, std::span<const cache::ExamInfo> exams,
+                          const LabelOptions& options, Labels labels = {});
+
+// Labels from a CSV beside the cache.
+
+// The row of every exam that the file lists. `spelt`: its values of `column`, in one spelling.
+// DataError: a row without an exam, two values of one exam.
+std::map<std::string, std::size_t> rows_of_exams(const CsvTable& table, const std::string& column,
+                                                 const std::vector<std::string>& spelt);
+
+// A column of exams, whatever it is for.
+
+// The values of a column, one per exam, each number and each word (spelling.h) in one spelling, ""
+// where there is none: of `labels` if it has the column, else of the cache. Words that were taken
+// as one are told in `warnings`. ConfigError, which names `option`, where neither has it; DataError
+// where `labels` has two values for an exam.
+std::vector<std::string> exam_column(std::span<const cache::ExamInfo> exams, const CsvTable* labels,
+                                     const std::string& column, const std::string& option,
+                                     std::vector<std::string>& warnings);
+
+// Labels of times to an event, from a column of times and one that says whether the event came.
+
+// `table`: of --labels; null: the cache alone. `options.horizons`: those asked for, or of a trained
+// model; empty: the quartiles of the times of events. An exam without a time or without a word on
+// the event is masked. ConfigError: no such column, a column of events that says neither 0 and 1
+// nor no and yes while `options.positive` is empty, or not the trained model's word, a horizon that
+// no exam is followed beyond. DataError: a time that is no number or below 0, two of one exam, no
+// event to learn from.
+Labels survival_labels(std::span<const cache::ExamInfo> exams, const CsvTable* table,
+                       const LabelOptions& options);
+
+// All that is to be learnt of a cohort: one target or several, each with its own labels.
+
+class Targets {
+ public:
+  Targets() = default;
+  Targets(Labels one) : all_{std::move(one)} {}  // what takes several takes one
+  // ConfigError unless all are of exams, or all of frames.
+  explicit Targets(std::vector<Labels> all);
+
+  std::size_t size() const { return all_.size(); }
+  const Labels& operator[](std::size_t target) const { return all_[target]; }
+  auto begin() const { return all_.begin(); }
+  auto end() const { return all_.end(); }
+  std::vector<Target> list() const { return {all_.begin(), all_.end()}; }
+  std::string names() const;  // "a, b"
+
+  std::size_t exams() const { return all_.front().value.size(); }
+  // An exam takes part when it has a label for one of the targets.
+  bool labeled(std::size_t exam) const;
+  std::vector<std::size_t> labeled_exams() const;
+  std::size_t labeled() const { return labeled_exams().size(); }
+  void mask(std::size_t exam);
+
+  bool per_frame() const { return all_.front().per_frame; }
+  // Rows of predictions of an exam: one, or one per present frame.
+  std::size_t rows(std::size_t exam) const { return all_.front().rows(exam); }
+  std::size_t rows(const std::vector<std::size_t>& exams) const;
+  std::size_t outputs() const;  // of the model: those of all targets side by side
+  std::size_t first_output(std::size_t target) const;
+
+  // Strata of all targets, one target's after the other's.
+  std::size_t strata() const;
+  std::vector<std::size_t> count_strata(std::size_t exam) const;
+  std::string stratum_name(std::size_t stratum) const;  // "'ill'", or "'ill' of 'outcome'"
+  // True when an empty stratum matters: it is a class, not a bin.
+  bool is_class(std::size_t stratum) const;
+
+ private:
+  std::vector<Labels> all_;
+};
+
+// The rows of `exams`, or of their frames, that have a label, as metrics want them. `scores` and
+// `decision` have all rows.
+ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& exams,
+                        std::span<const double> scores, std::span<const int> decision);
+
+// The target's statistics over a training part: mean and deviation of a regression. Cox's baseline
+// follows when the fit is done.
+Readout readout_of(const Labels& labels, const std::vector<std::size_t>& train);
+
+}  // namespace coldframe::temporal
