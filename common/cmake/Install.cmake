@@ -7,9 +7,10 @@ set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib/coldframe:$ORIGIN/../../torch/lib")
 
 if(COLDFRAME_WHEEL)
   set(COLDFRAME_WHEEL_PREFIX ${CMAKE_SOURCE_DIR}/build/wheel/prefix)
-  foreach(command common/bootstrap common/wheel/dependencies)
-    execute_process(COMMAND ${CMAKE_SOURCE_DIR}/${command} COMMAND_ERROR_IS_FATAL ANY)
-  endforeach()
+  if(NOT EXISTS ${COLDFRAME_WHEEL_PREFIX}/lib)
+    message(FATAL_ERROR "the libraries of the wheel are not in ${COLDFRAME_WHEEL_PREFIX}: run common/bootstrap and "
+                        "common/wheel/dependencies first, or common/wheel/make, which does all of it")
+  endif()
   list(PREPEND CMAKE_PREFIX_PATH ${COLDFRAME_WHEEL_PREFIX})
   set(OpenCV_DIR ${CMAKE_SOURCE_DIR}/common/wheel/cmake)
   list(PREPEND CMAKE_MODULE_PATH ${CMAKE_SOURCE_DIR}/common/wheel/cmake)

@@ -197,6 +197,17 @@ def test_nothing_is_left_for_later():
     assert not found, "\n".join(found)
 
 
+def test_every_source_is_in_a_target():
+    listed = set()
+    for name in files():
+        if name.endswith("CMakeLists.txt"):
+            text = re.sub(r"foreach\(reader ([^)]+)\)(.*?)endforeach", lambda found: " ".join(
+                found[2].replace("${reader}", reader) for reader in found[1].split()), text_of(name), flags=re.DOTALL)
+            folder = pathlib.PurePosixPath(name).parent
+            listed |= {os.path.normpath(folder / source) for source in re.findall(r"[\w./]+\.cpp\b", text)}
+    assert [name for name in files() if name.endswith(".cpp") and name not in listed and not name.endswith("_cuda.cpp")] == []
+
+
 # Everything else is written by AtomicFile, or in a folder that publish() syncs: a power cut leaves no result empty.
 WRITERS = {
     "common/files/publish/": "the one place that publishes",
