@@ -508,15 +508,14 @@ void finish_input(ExtractOptions& options) {
 
 namespace {
 
-constexpr std::int64_t kMostFrames = 65536;
-constexpr int kMostDecodeThreads = 256;
+constexpr std::int64_t kMaxFrames = 65536;
+constexpr int kMaxDecodeThreads = 256;
 
 std::int64_t parse_batch(const std::string& word) {
   std::int64_t batch = 0;
   if (word == "auto") return 0;
-  if (parse_int(word, batch) && batch >= 1 && batch <= kMostFrames) return batch;
-  throw ConfigError(
-      concat("--batch '", word, "': expected auto, or 1 to ", kMostFrames, " frames"));
+  if (parse_int(word, batch) && batch >= 1 && batch <= kMaxFrames) return batch;
+  throw ConfigError(concat("--batch '", word, "': expected auto, or 1 to ", kMaxFrames, " frames"));
 }
 
 // "0,1", "cuda:0,cuda:1" or "all"; "cpu,cpu" has two workers on the CPU, for tests.
@@ -556,7 +555,7 @@ int decode_threads_of(const ExtractOptions& options) {
   });
   const bool all = on_gpus == static_cast<std::ptrdiff_t>(devices.size());
   const std::int64_t threads = all ? cores - on_gpus : cores / 2;
-  return static_cast<int>(std::clamp<std::int64_t>(threads, 1, kMostDecodeThreads));
+  return static_cast<int>(std::clamp<std::int64_t>(threads, 1, kMaxDecodeThreads));
 }
 
 OptionRows machine_options(ExtractOptions& options) {
@@ -574,7 +573,7 @@ OptionRows machine_options(ExtractOptions& options) {
        "frames per forward pass; auto (default): as many as make it faster and fit"},
       {"memory-budget", "SIZE", parsed(options.batch.memory_budget, parse_bytes),
        "the most that tensors may take on the device, e.g. 4GiB (default: all)"},
-      {"decode-threads", "N", number(options.decode_threads, {0, kMostDecodeThreads}),
+      {"decode-threads", "N", number(options.decode_threads, {0, kMaxDecodeThreads}),
        "threads that decode and resize (default: half of the cores, beside GPUs all but one for "
        "each)"},
       {"threads", "N", number(options.threads, {0, 1024}), "threads of a backbone on the CPU"},

@@ -110,7 +110,7 @@ inline bool is_of_frames(const Failure& failure, const ExamInfo& exam) {
 
 // A row of failures without an exam keeps the place of one that was taken out on purpose, so that
 // nobody looks for it; it is no failure, and readers do not list it.
-inline Failure taken_out(std::uint64_t ordinal) {
+inline Failure tombstone(std::uint64_t ordinal) {
   return {"", ordinal, 0, "", "taken out"};
 }
 

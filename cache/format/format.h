@@ -39,8 +39,8 @@ inline constexpr std::uint64_t kChunkBytes = 128u << 10;  // about one read of a
 inline constexpr std::uint64_t kFletcherBytes = 4;        // behind every chunk
 inline constexpr std::uint64_t kDigestBytes = 16;         // XXH3-128
 inline constexpr std::uint64_t kTrailerBytes = 2 * kDigestBytes;  // of the metadata, of the whole
-inline constexpr std::size_t kLongestText = 60000;                // an attribute must fit in 64 KiB
-inline constexpr std::size_t kLongestLinkName = 1024;
+inline constexpr std::size_t kMaxText = 60000;                    // an attribute must fit in 64 KiB
+inline constexpr std::size_t kMaxLinkName = 1024;
 inline constexpr std::int64_t kLargestDimension = 1 << 20;
 
 // Names of columns and views as names of datasets: "%XX" for '%', '/', control characters and a

@@ -84,8 +84,8 @@ Recipe recipe_from_json(const Json& json) {
 
 namespace {
 
-constexpr std::int64_t kMostBlocks = 1 << 16, kLargestSide = 1 << 20;
-constexpr std::uint64_t kLongestRow = 1ull << 30;
+constexpr std::int64_t kMaxBlocks = 1 << 16, kLargestSide = 1 << 20;
+constexpr std::uint64_t kMaxRow = 1ull << 30;
 
 bool is_count(const Json& json, std::int64_t most) {
   return json.is_number_integer() && json >= 0 && json <= most;
@@ -98,7 +98,7 @@ bool is_possible(const Cut& cut) {
   for (const std::int64_t size : cut.shape) {
     if (size < 1) return false;
     bytes *= static_cast<std::uint64_t>(size);
-    if (bytes > kLongestRow) return false;
+    if (bytes > kMaxRow) return false;
   }
   return !cut.is_pixels() || cut.shape.back() == 3;
 }
@@ -126,7 +126,7 @@ std::optional<Cut> find_cut(const Recipe& recipe, DType storage) {
   const Json& json = recipe.storage[kCut];
   const bool has_form =
       json.is_object() && json.size() == 2 && json.contains("block") && json.contains("shape") &&
-      is_count(json["block"], kMostBlocks) && json["shape"].is_array() &&
+      is_count(json["block"], kMaxBlocks) && json["shape"].is_array() &&
       std::ranges::all_of(json["shape"], [](const Json& n) { return is_count(n, kLargestSide); });
   if (has_form) {
     const Cut cut{json["block"].get<std::int64_t>(), json["shape"].get<std::vector<std::int64_t>>(),

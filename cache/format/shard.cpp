@@ -89,7 +89,7 @@ using hdf5::FileReader;
 using hdf5::require;
 
 // Every exam carries the names of all columns: few bytes of a file could ask for much memory.
-constexpr std::uint64_t kMostBytesOfNames = 4ull << 30;
+constexpr std::uint64_t kMaxBytesOfNames = 4ull << 30;
 
 void require_names(const FileReader& file, const std::string& group, std::set<std::string> wanted) {
   for (const std::string& name : file.names(group))
@@ -310,7 +310,7 @@ void SchemaReader::read(const SchemaRow& row, std::vector<Column> ExamInfo::*mem
   std::uint64_t bytes = 0;
   for (const std::string& name : file_.names(row.path())) {
     bytes += name.size();
-    require(counts_.exams == 0 || bytes <= kMostBytesOfNames / counts_.exams,
+    require(counts_.exams == 0 || bytes <= kMaxBytesOfNames / counts_.exams,
             row.path() + " has names that would fill the memory");
     auto values = values_of<std::string>(row, join_path(row.path(), name));
     for (std::size_t i = 0; i < counts_.exams; ++i) {

@@ -218,7 +218,7 @@ Datatype decode_datatype(Bytes body) {
   const std::uint64_t size = cursor.number(4);
   const bool known_version = version >= 1 && version <= 3;
   if (known_version && kind == kString) {
-    require(size > 0 && size <= kLongestText, concat("a text of ", size, " bytes"));
+    require(size > 0 && size <= kMaxText, concat("a text of ", size, " bytes"));
     if (flags == kNulPaddedUtf8) return {kText, size};
   }
   if (known_version && (kind == kInteger || kind == kFloat)) {
@@ -241,7 +241,7 @@ Link decode_link(Bytes body) {
   if ((flags & kHasOrder) != 0) link.order = cursor.number(8);
   if ((flags & kHasCharset) != 0) cursor.take(1);
   const std::uint64_t length = cursor.number(std::size_t{1} << (flags & kNameWidth));
-  require(length > 0 && length <= kLongestLinkName, "a link with an impossible name");
+  require(length > 0 && length <= kMaxLinkName, "a link with an impossible name");
   const Bytes name = cursor.take(length);
   link.name.assign(reinterpret_cast<const char*>(name.data()), name.size());
   require(link.name.find('\0') == std::string::npos, "a link with an impossible name");
@@ -250,11 +250,11 @@ Link decode_link(Bytes body) {
 }
 
 Dataspace decode_dataspace(Bytes body) {
-  constexpr std::uint64_t kMostRank = 32, kHasLargest = 0x01;
+  constexpr std::uint64_t kMaxRank = 32, kHasLargest = 0x01;
   Cursor cursor(body, "a data space");
   require(cursor.number(1) == 2, "a data space of another version than this format has");
   const std::uint64_t rank = cursor.number(1), flags = cursor.number(1), kind = cursor.number(1);
-  require(kind <= 2 && rank <= kMostRank && (kind == 1 || rank == 0), "an impossible data space");
+  require(kind <= 2 && rank <= kMaxRank && (kind == 1 || rank == 0), "an impossible data space");
   Dataspace space;
   space.kind = static_cast<Dataspace::Kind>(kind);
   for (std::uint64_t i = 0; i < rank; ++i) space.size.push_back(cursor.number(8));
@@ -319,14 +319,14 @@ Attribute decode_attribute(Bytes body) {
 
 namespace {
 
-constexpr std::uint64_t kMostBlocks = 1u << 20;
+constexpr std::uint64_t kMaxBlocks = 1u << 20;
 constexpr std::size_t kSignatureBytes = 4;
 
 // Bits of the header's flags.
 constexpr unsigned kSizeWidth = 0x03, kTracksOrder = 0x04, kHasPhaseChange = 0x10, kHasTimes = 0x20;
 constexpr unsigned kMessageIsShared = 0x02;
 // Signature, version, flags, times, phase change, size of the first block.
-constexpr std::size_t kLongestPrefix = 4 + 1 + 1 + 16 + 4 + 8;
+constexpr std::size_t kMaxPrefix = 4 + 1 + 1 + 16 + 4 + 8;
 
 bool is_known(MessageKind kind) {
   switch (kind) {
@@ -405,7 +405,7 @@ const Message* ObjectHeader::find(MessageKind kind) const {
 }
 
 HeaderReader::HeaderReader(const ByteSource& store, Checksums checksums)
-    : store_(store), checksums_(checksums), bytes_left_(store.size()), blocks_left_(kMostBlocks) {}
+    : store_(store), checksums_(checksums), bytes_left_(store.size()), blocks_left_(kMaxBlocks) {}
 
 std::vector<std::byte> HeaderReader::block(std::uint64_t address, std::uint64_t size) {
   if (size > bytes_left_ || blocks_left_ == 0)
@@ -419,7 +419,7 @@ ObjectHeader HeaderReader::read(std::uint64_t address) {
   const std::uint64_t end = store_.size();
   if (address >= end) throw CacheError("malformed HDF5: an address beyond the end of the file");
   const auto prefix =
-      read_block(store_, address, std::min<std::uint64_t>(kLongestPrefix, end - address));
+      read_block(store_, address, std::min<std::uint64_t>(kMaxPrefix, end - address));
   Cursor cursor(prefix, "an object header");
   cursor.expect("OHDR");
   if (cursor.number(1) != 2)
@@ -645,9 +645,9 @@ std::vector<std::uint64_t> chunk_addresses(const ByteSource& store, const ChunkL
 
 namespace {
 
-constexpr std::size_t kMostLinks = 1u << 16;
-constexpr std::size_t kMostDimensions = 4;         // frames, height, width, colours
-constexpr std::uint64_t kLongestRow = 1ull << 30;  // of a dataset without rows
+constexpr std::size_t kMaxLinks = 1u << 16;
+constexpr std::size_t kMaxDimensions = 4;      // frames, height, width, colours
+constexpr std::uint64_t kMaxRow = 1ull << 30;  // of a dataset without rows
 
 // The superblock of version 3 (II.A). Returns the address of the root group.
 std::uint64_t read_superblock(const ByteSource& store, Checksums checksums) {
@@ -696,7 +696,7 @@ Group read_links(const ObjectHeader& header, const std::string& path) {
     if (message.kind != MessageKind::kLink) continue;
     require(!message.shared, path + " shares a link");
     links.push_back(decode_link(message.body));
-    require(links.size() <= kMostLinks, path + " has too many links");
+    require(links.size() <= kMaxLinks, path + " has too many links");
   }
   const bool ordered = std::all_of(links.begin(), links.end(),
                                    [](const Link& link) { return link.order.has_value(); });
@@ -725,12 +725,12 @@ DatasetSpec read_shape(const ObjectHeader& header, const std::string& path,
   }
   const Dataspace shape = decode_dataspace(space->body);
   require(shape.kind == Dataspace::Kind::kSimple, path + " is not an array");
-  require(shape.size.size() >= 1 && shape.size.size() <= kMostDimensions,
+  require(shape.size.size() >= 1 && shape.size.size() <= kMaxDimensions,
           concat(path, " has ", shape.size.size(), " dimensions"));
   require(!shape.may_grow, path + " may grow");
   spec.rows = shape.size[0];
   spec.row_shape.assign(shape.size.begin() + 1, shape.size.end());
-  const std::uint64_t most = spec.rows == 0 ? kLongestRow : file_size;
+  const std::uint64_t most = spec.rows == 0 ? kMaxRow : file_size;
   std::uint64_t row = element_bytes(spec.type, spec.text_bytes);
   for (const std::uint64_t size : spec.row_shape) {
     require(size > 0, path + " has rows without columns");

@@ -19,8 +19,8 @@ ShardContents valid_contents(const CacheReader& cache) {
   ShardContents contents;
   contents.header = cache.header();
   contents.failures = cache.failures();
-  for (const std::uint64_t ordinal : cache.ordinals_taken_out())
-    contents.failures.push_back(taken_out(ordinal));
+  for (const std::uint64_t ordinal : cache.deleted_ordinals())
+    contents.failures.push_back(tombstone(ordinal));
   for (std::size_t i = 0; i < cache.exams().size(); ++i)
     contents.exams.push_back({cache.exams()[i], cache.checksums(i), cache.stored_thumbnails(i)});
   return contents;

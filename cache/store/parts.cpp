@@ -30,8 +30,8 @@ double modified(const fs::path& path) {
 PartRecord parse_record(const fs::path& path) {
   const Json json = read_json_file(path);
   try {
-    PartRecord record{number_of(json, "part", kMostParts - 1),
-                      number_of(json, "parts", kMostParts),
+    PartRecord record{number_of(json, "part", kMaxParts - 1),
+                      number_of(json, "parts", kMaxParts),
                       json.at("assignment"),
                       json.at("exams"),
                       json.at("finished"),

@@ -48,7 +48,7 @@ std::vector<html::Picture> Pictures::of(std::size_t exam) {
   std::vector<std::size_t> frames, shown;
   for (std::size_t t = 0; t < present.size(); ++t)
     if (present[t] != 0) frames.push_back(t);
-  for (const std::size_t place : middles_of_parts(frames.size(), kMostFramesShown))
+  for (const std::size_t place : middles_of_parts(frames.size(), kMaxFramesShown))
     shown.push_back(frames[place]);
   return of(exam, shown);
 }

@@ -13,9 +13,9 @@
 namespace coldframe::cache {
 
 // Bytes of JPEG in a page where nobody says how many.
-inline constexpr std::uint64_t kMostPictureBytes = 4u << 20;
+inline constexpr std::uint64_t kMaxPictureBytes = 4u << 20;
 // A page shows at most this many frames of an exam, so that a long exam leaves room for others.
-inline constexpr std::size_t kMostFramesShown = 32;
+inline constexpr std::size_t kMaxFramesShown = 32;
 
 // The middles of `most` equal parts of `all` places, or all.
 std::vector<std::size_t> middles_of_parts(std::size_t all, std::size_t most);

@@ -26,7 +26,7 @@ auto as_tuple(const Failure& failure) {
 
 // For a reader that begins. One file at least, whatever other readers have open.
 std::size_t room_for_open_files() {
-  const std::size_t most = most_kept_open(), open = OpenShard::count();
+  const std::size_t most = max_kept_open(), open = OpenShard::count();
   return std::clamp<std::size_t>(most > open ? most - open : 0, 1, kMaxOpenFiles);
 }
 
@@ -68,14 +68,14 @@ void CacheReader::load(const std::vector<std::filesystem::path>& paths, Detail d
   files_.resize(paths.size());
   open_.clear();
   views_known_ = false;
-  const std::size_t most_open = room_for_open_files();
+  const std::size_t max_open = room_for_open_files();
   parallel_for(paths.size(), [&](std::size_t i) {
     files_[i] = std::make_unique<ShardFile>(paths[i], detail);
-    if (i >= most_open) files_[i]->close();
+    if (i >= max_open) files_[i]->close();
   });
   for (std::size_t i = 0; i < files_.size(); ++i) {
     take_header(*files_[i], i == 0);
-    if (i >= most_open) continue;
+    if (i >= max_open) continue;
     open_.push_back({i, files_[i]->open()});
     files_[i]->close();
   }
@@ -145,7 +145,7 @@ void CacheReader::choose_failures() {
   for (std::size_t f = 0; f < files_.size(); ++f) {
     for (const Failure& failure : files_[f]->contents().failures) {
       if (failure.exam.empty()) {
-        ordinals_taken_out_.insert(failure.ordinal);
+        deleted_ordinals_.insert(failure.ordinal);
         in_use_[f] = true;
         continue;
       }
@@ -196,7 +196,7 @@ std::shared_ptr<const OpenShard> CacheReader::keep_open(
   } else if (fresh) {
     // `fresh` is open already, and counted. Each reader gives up files of its own alone.
     while (!open_.empty() &&
-           (open_.size() >= kMaxOpenFiles || OpenShard::count() > most_kept_open()))
+           (open_.size() >= kMaxOpenFiles || OpenShard::count() > max_kept_open()))
       open_.erase(open_.begin());
     open_.push_back({file, std::move(fresh)});
   } else {

@@ -100,7 +100,7 @@ class CacheReader {
   // All JPEGs of an exam, one behind the other, StoredThumbnails::bytes() in all.
   void read_thumbnails(std::size_t exam, std::span<std::byte> bytes) const;
   // Places in the input of exams that were taken out on purpose.
-  const std::set<std::uint64_t>& ordinals_taken_out() const { return ordinals_taken_out_; }
+  const std::set<std::uint64_t>& deleted_ordinals() const { return deleted_ordinals_; }
   // Of the file that the exam lies in.
   const std::vector<std::string>& precisions_of(std::size_t exam) const;
   const std::filesystem::path& path_of(std::size_t exam) const;
@@ -146,7 +146,7 @@ class CacheReader {
   std::vector<Place> places_;
   std::vector<Stored> stored_;
   std::vector<Failure> failures_;
-  std::set<std::uint64_t> ordinals_taken_out_;
+  std::set<std::uint64_t> deleted_ordinals_;
   std::vector<bool> in_use_;  // per file
   std::unordered_map<std::string, std::size_t> index_;
   std::unordered_map<std::string, std::uint32_t> failed_;  // the latest revision of failures

@@ -13,7 +13,7 @@ namespace coldframe::cache {
 
 namespace {
 
-constexpr std::size_t kLongestReason = 4000;
+constexpr std::size_t kMaxReason = 4000;
 // With a cut, a shard of the usual size would hold an exam or two, and a cache ten thousand shards.
 constexpr std::uint64_t kUsualShardBytes = 8ull << 20, kCutShardBytes = 64ull << 20;
 constexpr std::size_t kImageOverhead = 1 << 20;  // HDF5's own structures, with room to spare
@@ -21,20 +21,20 @@ constexpr std::size_t kImageOverhead = 1 << 20;  // HDF5's own structures, with 
 void check_text(const std::string& exam, const std::string& what, const std::string& value) {
   const char* problem = !is_valid_utf8(value)                   ? "is not UTF-8"
                         : value.find('\0') != std::string::npos ? "contains a NUL character"
-                        : value.size() > kLongestText           ? "is too long"
+                        : value.size() > kMaxText               ? "is too long"
                                                                 : nullptr;
   if (problem == nullptr) return;
   throw DataError(concat("exam '", is_valid_utf8(exam) ? exam : "?", "': ", what, " ", problem,
-                         " (", value.size(), " bytes; at most ", kLongestText,
+                         " (", value.size(), " bytes; at most ", kMaxText,
                          " bytes of UTF-8 can be stored)"));
 }
 
 void check_column_name(const ExamInfo& info, const std::string& name, std::set<std::string>& seen) {
   check_text(info.id, "the name of a column", name);
   const std::size_t length = escape_name(name).size();
-  if (length == 0 || length >= kLongestLinkName)
+  if (length == 0 || length >= kMaxLinkName)
     throw DataError(concat("exam '", info.id, "': the column name '", name.substr(0, 40),
-                           "' must have 1 to ", kLongestLinkName - 1, " bytes"));
+                           "' must have 1 to ", kMaxLinkName - 1, " bytes"));
   if (!seen.insert(name).second)
     throw DataError(concat("exam '", info.id, "': column '", name, "' occurs twice"));
 }
@@ -173,7 +173,7 @@ void ShardSequence::add_failure(Failure failure) {
   start_clock();
   for (const SchemaRow& row : rows_of(kFailures))
     if (const auto* text = std::get_if<std::string Failure::*>(&row.member))
-      failure.*(*text) = storable(std::move(failure.*(*text)), kLongestReason);
+      failure.*(*text) = storable(std::move(failure.*(*text)), kMaxReason);
   contents_.failures.push_back(std::move(failure));
 }
 

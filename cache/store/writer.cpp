@@ -23,7 +23,7 @@ void check_options(const WriterOptions& options) {
   if (options.worker >= kMetadataWorker)
     throw ConfigError(
         concat("worker ", options.worker, " is too large; the largest is ", kMetadataWorker - 1));
-  if (options.precision.empty() || options.precision.size() > kLongestText)
+  if (options.precision.empty() || options.precision.size() > kMaxText)
     throw ConfigError("the precision has no name");
 }
 
@@ -31,8 +31,8 @@ ShardHeader make_header(const Recipe& recipe, std::int64_t dimension,
                         const WriterOptions& options) {
   if (dimension < 1 || dimension > kLargestDimension)
     throw ConfigError(concat("features of dimension ", dimension, " cannot be stored"));
-  if (std::max(to_json(recipe).dump().size(), recipe.notes.dump().size()) > kLongestText)
-    throw ConfigError(concat("the recipe has more than ", kLongestText,
+  if (std::max(to_json(recipe).dump().size(), recipe.notes.dump().size()) > kMaxText)
+    throw ConfigError(concat("the recipe has more than ", kMaxText,
                              " bytes as JSON and does not fit in the cache"));
   ShardHeader header;
   header.recipe = recipe;
@@ -68,7 +68,7 @@ std::vector<std::string> order_views(const ExamFeatures& exam) {
     if (std::count(views.begin(), views.end(), view.view) != 0)
       throw DataError(concat("exam '", exam.info.id, "': view '", view.view, "' occurs twice"));
     if (view.view.empty() || !is_valid_utf8(view.view) ||
-        escape_name(view.view).size() >= kLongestLinkName)
+        escape_name(view.view).size() >= kMaxLinkName)
       throw DataError(concat("exam '", exam.info.id, "': a view has an impossible name"));
     views.push_back(view.view);
   }

@@ -69,7 +69,7 @@ namespace coldframe::cache::tool {
 
 namespace {
 
-constexpr std::size_t kMostPrinted = 20;
+constexpr std::size_t kMaxPrinted = 20;
 
 // Measures how far two exams' features are apart, frame by frame, where both have the frame.
 Json compare_features(std::span<const float> a, std::span<const float> b, std::size_t dimension) {
@@ -240,7 +240,7 @@ void print_names(const char* title, const Json& names) {
   if (names.empty()) return;
   std::vector<std::string> shown;
   for (const Json& name : names)
-    if (shown.size() < kMostPrinted) shown.push_back(name.get<std::string>());
+    if (shown.size() < kMaxPrinted) shown.push_back(name.get<std::string>());
   std::cout << title << " (" << names.size() << "): " << join(shown, ", ")
             << (names.size() > shown.size() ? ", …" : "") << '\n';
 }
@@ -260,7 +260,7 @@ void print_differences(const Json& result) {
   print_names("only in B", result["only_in_b"]);
   TextRows rows;
   for (const Json& entry : result["different"]) {
-    if (rows.size() >= kMostPrinted) break;
+    if (rows.size() >= kMaxPrinted) break;
     const std::string exam = entry["exam"].get<std::string>();
     if (entry.contains("frames"))
       rows.push_back(

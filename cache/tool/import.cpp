@@ -107,7 +107,7 @@ class ImportTables {
 
 namespace {
 
-constexpr std::uint64_t kMostColumns = 1u << 20;
+constexpr std::uint64_t kMaxColumns = 1u << 20;
 
 }  // namespace
 
@@ -136,7 +136,7 @@ void FeatureFile::require(bool condition, const std::string& what) const {
 void FeatureFile::set_shape(std::int64_t rows, std::int64_t columns, std::uint64_t bytes_there) {
   rows_ = static_cast<std::uint64_t>(rows);
   columns_ = static_cast<std::uint64_t>(columns);
-  require(columns_ >= 1 && columns_ <= kMostColumns, concat("has ", columns, " columns"));
+  require(columns_ >= 1 && columns_ <= kMaxColumns, concat("has ", columns, " columns"));
   const std::uint64_t row_bytes = columns_ * bytes_of(type_);
   require(rows_ <= bytes_there / row_bytes && rows_ * row_bytes == bytes_there,
           concat("has ", bytes_there, " bytes of data where (", rows, ", ", columns, ") needs ",
@@ -180,7 +180,7 @@ bool is_exam_table(const CsvTable& table) {
 double read_seconds(const CsvTable& table, std::size_t row, std::size_t column) {
   const std::string text = trim(table.rows[row][column]);
   double seconds = kUnknownTime;
-  if (!text.empty() && (!parse_double(text, seconds) || !(std::abs(seconds) <= kMostSeconds)))
+  if (!text.empty() && (!parse_double(text, seconds) || !(std::abs(seconds) <= kMaxUnixSeconds)))
     refuse_row(table, row,
                concat("column '", table.header[column], "' holds '", text, "'; expected seconds"));
   return seconds;

@@ -10,7 +10,7 @@
 namespace coldframe::cache::tool {
 namespace {
 
-constexpr std::size_t kMostFailures = 10;  // in the text; JSON has them all
+constexpr std::size_t kMaxFailures = 10;  // in the text; JSON has them all
 
 std::string at_work(const std::vector<std::string>& writers) {
   return concat("a job is at work (", join(writers, ", "), ")");
@@ -37,7 +37,7 @@ void print_info(const Json& info) {
   print_table(rows);
   rows.clear();
   for (const Json& failure : info["failures"])
-    if (rows.size() < kMostFailures)
+    if (rows.size() < kMaxFailures)
       rows.push_back(
           {"  " + failure["exam"].get<std::string>(), failure["reason"].get<std::string>()});
   if (!rows.empty()) std::cout << "\nfailures\n";

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostConflictsShown = 20;
+constexpr std::size_t kMaxConflictsShown = 20;
 
 class Merger {
  public:
@@ -219,14 +219,14 @@ void Merger::keep_places_free() {
   if (report_.renumbered) return;
   std::set<std::uint64_t> free;
   for (const auto& cache : caches_) {
-    free.insert(cache.ordinals_taken_out().begin(), cache.ordinals_taken_out().end());
+    free.insert(cache.deleted_ordinals().begin(), cache.deleted_ordinals().end());
     for (const ExamInfo& exam : cache.exams())
       if (is_left_out(exam.id)) free.insert(exam.ordinal);
     for (const Failure& failure : cache.failures())
       if (is_left_out(failure.exam)) free.insert(failure.ordinal);
   }
   for (const StoredExam& exam : contents_.exams) free.erase(exam.info.ordinal);
-  for (const std::uint64_t place : free) contents_.failures.push_back(taken_out(place));
+  for (const std::uint64_t place : free) contents_.failures.push_back(tombstone(place));
 }
 
 MergeReport Merger::run() {
@@ -272,14 +272,14 @@ std::vector<std::string> conflict_lines(const std::vector<MergeConflict>& confli
   for (const MergeConflict& conflict : conflicts) {
     for (const std::string& difference : conflict.differences)
       ++counts[difference.substr(0, difference.find(" '"))];
-    if (lines.size() < kMostConflictsShown)
+    if (lines.size() < kMaxConflictsShown)
       lines.push_back(concat("exam '", conflict.exam, "' in ", conflict.kept.string(), " and in ",
                              conflict.other.string(), ": ", join(conflict.differences, ", ")));
   }
-  if (conflicts.size() <= kMostConflictsShown) return lines;
+  if (conflicts.size() <= kMaxConflictsShown) return lines;
   std::vector<std::string> totals;
   for (const auto& [what, count] : counts) totals.push_back(concat(what, " ×", count));
-  lines.push_back(concat("… and ", conflicts.size() - kMostConflictsShown,
+  lines.push_back(concat("… and ", conflicts.size() - kMaxConflictsShown,
                          " more; in all: ", join(totals, ", ")));
   return lines;
 }

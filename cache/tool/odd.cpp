@@ -38,8 +38,8 @@ class OddityFinder {
   // How a number of each exam (NaN: none) is judged.
   struct Measure {
     std::string kind;
-    bool ratio = true;        // compare ratios, of numbers above 0; else differences
-    double least_factor = 1;  // of ratios: one that is nearer to 1 is never odd
+    bool ratio = true;      // compare ratios, of numbers above 0; else differences
+    double min_factor = 1;  // of ratios: one that is nearer to 1 is never odd
     bool only_high = false;
     double least = -std::numeric_limits<double>::infinity();  // a number below it is never odd
   };
@@ -134,9 +134,9 @@ ExamFigures figures_of(const ExamInfo& exam, std::span<const float> features,
 
 namespace {
 
-constexpr std::size_t kLeastExams = 10, kAlwaysOdd = 3, kFramesNamed = 4;
+constexpr std::size_t kMinExams = 10, kAlwaysOdd = 3, kFramesNamed = 4;
 // Two in a billion of a normal distribution lie beyond it; real ones have heavier tails.
-constexpr double kLimit = 6, kMostStrength = 10;
+constexpr double kLimit = 6, kMaxStrength = 10;
 
 std::vector<double> logarithms(const std::vector<double>& values) {
   std::vector<double> logs;
@@ -147,7 +147,7 @@ std::vector<double> logarithms(const std::vector<double>& values) {
 // [N] modified z-scores; NaN for NaN, 0 where too few numbers are known to judge by.
 std::vector<double> modified_scores(const std::vector<double>& values) {
   std::vector<double> scores, deviations = finite_values(values);
-  const bool enough = deviations.size() >= kLeastExams;
+  const bool enough = deviations.size() >= kMinExams;
   const double middle = enough ? median(deviations) : 0;
   double sum = 0;
   for (double& each : deviations) sum += each = std::abs(each - middle);
@@ -172,12 +172,12 @@ void OddityFinder::note(const std::string& kind, std::size_t exam, std::string t
 void OddityFinder::measure(const Measure& measure, const std::vector<double>& values,
                            const Words& words) {
   const std::vector<double> known = finite_values(values);
-  if (known.size() < kLeastExams) return;
+  if (known.size() < kMinExams) return;
   const double usual = median(known);
   const auto others = static_cast<std::size_t>(
       std::ranges::count_if(known, [&](double value) { return value != usual; }));
   // If most exams share one value, such as 0, the others are compared with each other.
-  if (2 * others < known.size() && others >= kLeastExams) {
+  if (2 * others < known.size() && others >= kMinExams) {
     std::vector<double> rest = values;
     std::ranges::replace(rest, usual, std::nan(""));
     return this->measure(measure, rest, [&](std::size_t exam, double value, double middle) {
@@ -195,9 +195,9 @@ void OddityFinder::measure(const Measure& measure, const std::vector<double>& va
         (measure.only_high && values[exam] < usual))
       continue;
     const double factor = std::max(values[exam] / usual, usual / values[exam]);
-    if (measure.ratio && factor < measure.least_factor) continue;
+    if (measure.ratio && factor < measure.min_factor) continue;
     note(measure.kind, exam, words(exam, values[exam], usual),
-         std::min(score / kLimit, kMostStrength));
+         std::min(score / kLimit, kMaxStrength));
   }
 }
 
@@ -375,7 +375,7 @@ void find_odd_columns(const Examined& examined, OddityFinder& finder) {
 namespace {
 
 constexpr std::size_t kOfDistance = 5;
-constexpr double kLeastStrange = 0.01;  // 1 − cosine: frames of a still clip are all alike
+constexpr double kMinStrange = 0.01;  // 1 − cosine: frames of a still clip are all alike
 
 // The Euclidean distance of vectors of lengths a and b with this cosine between them.
 double distance_between(double a, double b, double cosine) {
@@ -439,7 +439,7 @@ void find_odd_features(const Examined& examined, OddityFinder& finder, Oddities&
                    return concat("norm of frame ", figures[exam].norm_frame, " differs ",
                                  html::number_text(value), "-fold from the others'");
                  });
-  finder.measure({"one frame unlike the others", true, 2, true, kLeastStrange},
+  finder.measure({"one frame unlike the others", true, 2, true, kMinStrange},
                  of_each(figures, &ExamFigures::strangeness),
                  [&](std::size_t exam, double value, double) {
                    return concat("frame ", figures[exam].strange_frame,

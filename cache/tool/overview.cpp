@@ -36,7 +36,7 @@ void add_range(Json& column, const std::map<std::string, std::size_t>& counts, b
 }
 
 Json describe(const CacheReader& cache, std::span<const std::size_t> exams, const std::string& name,
-              std::size_t most_values) {
+              std::size_t max_values) {
   std::map<std::string, std::size_t> counts;
   std::size_t missing = 0;
   for (const std::size_t exam : exams) {
@@ -46,7 +46,7 @@ Json describe(const CacheReader& cache, std::span<const std::size_t> exams, cons
   std::vector<std::pair<std::string, std::size_t>> frequent(counts.begin(), counts.end());
   std::stable_sort(frequent.begin(), frequent.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
-  frequent.resize(std::min(frequent.size(), most_values));
+  frequent.resize(std::min(frequent.size(), max_values));
   const ColumnType type = infer_type(cache.exams(), name);
   Json column = Json::object();
   column["name"] = name;
@@ -84,16 +84,16 @@ TextRows column_rows(const Json& columns) {
 }
 
 Json describe_columns(const CacheReader& cache, std::span<const std::size_t> exams,
-                      std::size_t most_values) {
+                      std::size_t max_values) {
   Json columns = Json::array();
   for (const std::string& name : cache.column_names())
-    columns.push_back(describe(cache, exams, name, most_values));
+    columns.push_back(describe(cache, exams, name, max_values));
   return columns;
 }
 
 namespace {
 
-constexpr std::size_t kMostValues = 12;
+constexpr std::size_t kMaxValues = 12;
 
 const Fractions kSpread = {{"min", 0}, {"median", 0.5}, {"max", 1}};
 
@@ -180,7 +180,7 @@ Json describe_cache(const CacheReader& cache, const std::string& path) {
       cache.recipe().has_thumbnails() ? Json(cache.thumbnail_bytes()) : Json(nullptr);
   json["cut"] = describe_cut(cache);
   json["time"] = describe_times(cache.exams());
-  json["columns"] = describe_columns(cache, select_exams(cache, {}), kMostValues);
+  json["columns"] = describe_columns(cache, select_exams(cache, {}), kMaxValues);
   json["failures"] = Json::array();
   for (const Failure& failure : cache.failures())
     json["failures"].push_back(Json{{"exam", failure.exam},

@@ -12,10 +12,10 @@
 namespace coldframe::cache::tool {
 
 // Describes the columns of the chosen exams: [{name, type, values, missing, distinct, counts:
-// [{value, exams}], min, max, mean}], the most frequent values first and at most `most_values` of
+// [{value, exams}], min, max, mean}], the most frequent values first and at most `max_values` of
 // them; min, max and mean for numbers.
 Json describe_columns(const CacheReader& cache, std::span<const std::size_t> exams,
-                      std::size_t most_values);
+                      std::size_t max_values);
 
 // A line for each: "age  integer, 21 to 93; 4 without a value". At most as many values are spelt
 // out as were described.

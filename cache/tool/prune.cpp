@@ -84,7 +84,7 @@ ShardContents Pruner::without(const ShardFile& file, Step step,
     else if (cache_.find(failure.exam) >= cache_.exams().size())
       free.insert(failure.ordinal);
   }
-  for (const std::uint64_t ordinal : free) after.failures.push_back(taken_out(ordinal));
+  for (const std::uint64_t ordinal : free) after.failures.push_back(tombstone(ordinal));
   return after;
 }
 
@@ -162,7 +162,7 @@ namespace coldframe::cache::tool {
 
 namespace {
 
-constexpr std::size_t kMostUnknownNamed = 20;
+constexpr std::size_t kMaxUnknownNamed = 20;
 
 std::unordered_set<std::string> chosen_ids(const std::string& path,
                                            const std::vector<std::string>& where,
@@ -178,7 +178,7 @@ std::unordered_set<std::string> chosen_ids(const std::string& path,
 
 void warn_of_unknown(const std::vector<std::string>& unknown) {
   if (unknown.empty()) return;
-  const std::size_t shown = std::min(unknown.size(), kMostUnknownNamed);
+  const std::size_t shown = std::min(unknown.size(), kMaxUnknownNamed);
   log_warning(
       concat("the cache does not have ", plural(unknown.size(), "exam"), " of the list: ",
              join({unknown.begin(), unknown.begin() + static_cast<std::ptrdiff_t>(shown)}, ", "),

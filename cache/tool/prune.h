@@ -19,7 +19,7 @@ struct PruneReport {
 // Takes the exams with these ids out, in all revisions and with their failures: every file that has
 // something of them is written anew under its own name, whole or not at all, and the others stay as
 // they are; so do all features and metadata of the exams that are left. Their places in the input
-// are kept free (`taken_out`). A process that is killed leaves each exam there as it was or gone,
+// are kept free (`tombstone`). A process that is killed leaves each exam there as it was or gone,
 // and the next call goes on. A single file is packed first, if shards lie beside it. CacheError:
 // somebody is writing to the cache. ConfigError: no exam would be left.
 PruneReport prune(const Location& location, const std::unordered_set<std::string>& ids);

@@ -54,9 +54,9 @@ struct ReportData {
 inline constexpr const char* kExamTableId = "exams";
 
 // Exams as points, at most this many, and all outliers.
-inline constexpr std::size_t kMostMapped = 1500;
+inline constexpr std::size_t kMaxMapped = 1500;
 // Frames of an exam in its self-similarity matrix, at most, evenly spaced.
-inline constexpr std::size_t kMostFramesCompared = 48;
+inline constexpr std::size_t kMaxFramesCompared = 48;
 
 html::Body sequences_section(const CacheReader& cache);
 html::Body features_section(const ReportData& data);
@@ -225,7 +225,7 @@ constexpr std::size_t kNearest = 5;
 std::string similarity_charts(std::span<const float> features, std::size_t dimension,
                               std::size_t exam, Pictures& pictures) {
   const std::size_t frames = features.size() / dimension;
-  const std::vector<std::size_t> shown = evenly_spaced(frames, kMostFramesCompared);
+  const std::vector<std::size_t> shown = evenly_spaced(frames, kMaxFramesCompared);
   std::vector<std::vector<double>> cells;
   double low = 1;
   for (const std::size_t row : shown) {
@@ -299,7 +299,7 @@ html::Body exam_section(const CacheReader& cache, const ReportData& data,
 
 namespace {
 
-constexpr std::size_t kMostColours = 8;
+constexpr std::size_t kMaxColours = 8;
 
 std::map<std::string, std::size_t> count_values(const CacheReader& cache,
                                                 const std::string& column) {
@@ -316,7 +316,7 @@ std::vector<std::string> coloured_values(const CacheReader& cache, const std::st
   const auto counts = count_values(cache, column);
   std::vector<std::pair<std::string, std::size_t>> frequent(counts.begin(), counts.end());
   std::ranges::stable_sort(frequent, std::greater<>{}, [](const auto& one) { return one.second; });
-  if (frequent.size() > kMostColours) frequent.resize(kMostColours - 1);
+  if (frequent.size() > kMaxColours) frequent.resize(kMaxColours - 1);
   std::vector<std::string> values;
   for (const auto& [value, count] : frequent) values.push_back(value);
   std::sort(values.begin(), values.end(), natural_less);
@@ -351,7 +351,7 @@ Mapped map_exams(const ReportData& data) {
     (data.odd.outlier[means.exams[i]] ? outliers : usual).push_back(i);
   // At random, in the order of the cache: labels often alternate, and even steps would miss some.
   std::vector<std::size_t> places;
-  std::ranges::sample(usual, std::back_inserter(places), kMostMapped, std::mt19937_64(0));
+  std::ranges::sample(usual, std::back_inserter(places), kMaxMapped, std::mt19937_64(0));
   Matrix rows = rows_of(means, places);
   const std::vector<float> middle = centre(rows);
   const PrincipalAxes axes = principal_axes(rows, 2);
@@ -372,7 +372,7 @@ std::string choose_colour(const CacheReader& cache, const std::string& wanted) {
   if (wanted.empty()) {
     for (const std::string& name : names) {
       const std::size_t values = count_values(cache, name).size();
-      if (values >= 2 && values <= kMostColours) return name;
+      if (values >= 2 && values <= kMaxColours) return name;
     }
     return "";
   }
@@ -394,7 +394,7 @@ html::Body map_section(const CacheReader& cache, const ReportData& data) {
   html::Chart chart{"Exams by their mean features", axis_label(0), axis_label(1), {}};
   for (const std::string& value : values)
     chart.series.push_back({value.empty() ? "no value" : value});
-  if (values.empty() || values.size() == kMostColours - 1)
+  if (values.empty() || values.size() == kMaxColours - 1)
     chart.series.push_back({values.empty() ? "" : "other"});
   const std::size_t colours = chart.series.size();
   chart.series.push_back({.name = "outlier", .outliers = true});
@@ -548,7 +548,7 @@ html::Body failures_section(const CacheReader& cache) {
 namespace {
 
 constexpr std::size_t kOddShown = 100, kMaxColumnsShown = 30;
-constexpr double kMostExact = 1e6;  // whole numbers above may be names, which float32 would blur
+constexpr double kMaxExact = 1e6;  // whole numbers above may be names, which float32 would blur
 
 // The oddest first.
 std::vector<std::size_t> by_oddness(const Oddities& odd) {
@@ -609,7 +609,7 @@ void add_column(const CacheReader& cache, const std::string& name, html::DataTab
     if (!is_missing(text)) parse_double(text, number);
     if (std::isfinite(number)) largest = std::max(largest, std::abs(number));
   }
-  if (infer_type(texts) == ColumnType::kText || largest >= kMostExact)
+  if (infer_type(texts) == ColumnType::kText || largest >= kMaxExact)
     table.add_text(name, std::move(texts));
   else
     table.add_numbers(name, std::move(numbers), std::min(static_cast<int>(digits), 4));
@@ -619,7 +619,7 @@ void add_sheets(const CacheReader& cache, const Oddities& odd, Pictures& picture
                 html::DataTable& table) {
   if (!pictures.wanted()) return;
   for (const std::size_t exam : by_oddness(odd)) {
-    const auto frames = evenly_spaced(cache.exams()[exam].frames(), kMostFramesCompared);
+    const auto frames = evenly_spaced(cache.exams()[exam].frames(), kMaxFramesCompared);
     const std::vector<html::Picture> sheet = pictures.of(exam, frames);
     if (pictures.is_full()) break;
     if (!sheet.empty()) table.pictures[exam] = sheet;
@@ -681,7 +681,7 @@ html::Body table_section(const CacheReader& cache, const ReportData& data, Pictu
   return html::paragraph(concat(
              "Norm: the median over the frames. Distance: the mean one between the mean features "
              "of the exam and of its 5 nearest exams",
-             data.means.exams.size() > kMostExhaustive
+             data.means.exams.size() > kMaxExhaustive
                  ? ", of those that lie near it along a principal axis"
                  : "",
              ". A click on a name shows the exam.",

@@ -278,7 +278,7 @@ void compare_along_axes(const Matrix& rows, const Visit& visit) {
 
 template <typename Visit>
 void compare_pairs(const Matrix& rows, const Visit& visit) {
-  rows.rows <= kMostExhaustive ? compare_all(rows, visit) : compare_along_axes(rows, visit);
+  rows.rows <= kMaxExhaustive ? compare_all(rows, visit) : compare_along_axes(rows, visit);
 }
 
 // Keeps the best, the nearest first.
@@ -294,12 +294,12 @@ void keep_nearest(std::vector<Neighbour>& nearest, Neighbour found) {
 // Subtracts the rows' mean. Longer rows count with a few times the median length: one exam of
 // enormous features would move the mean, and all others would look alike.
 void centre_robustly(Matrix& rows) {
-  constexpr double kMostLength = 4;  // times the median
+  constexpr double kMaxLength = 4;  // times the median
   std::vector<double> lengths, sums(rows.columns);
   for (std::size_t i = 0; i < rows.rows; ++i)
     lengths.push_back(std::sqrt(dot(rows.row(i), rows.row(i))));
   if (lengths.empty()) return;
-  const double most = kMostLength * median(lengths);
+  const double most = kMaxLength * median(lengths);
   for (std::size_t i = 0; i < rows.rows; ++i)
     for (std::size_t d = 0; d < rows.columns; ++d)
       sums[d] += rows.row(i)[d] * (lengths[i] > most ? most / lengths[i] : 1);
@@ -310,7 +310,7 @@ void centre_robustly(Matrix& rows) {
 }  // namespace
 
 ExamMeansBuilder::ExamMeansBuilder(std::size_t count, std::size_t dimension)
-    : wanted_(evenly_spaced(count, std::max<std::size_t>(2, kMostMeanValues / dimension))) {
+    : wanted_(evenly_spaced(count, std::max<std::size_t>(2, kMaxMeanValues / dimension))) {
   means_.rows.columns = dimension;
   means_.rows.values.reserve(wanted_.size() * dimension);
   means_.of = count;
@@ -364,7 +364,7 @@ std::vector<Pair> nearest_rows(const ExamMeans& means, std::size_t from, std::si
 
 namespace {
 
-constexpr std::size_t kMostDimensionsNamed = 20, kMostGroups = 100, kMaxPairsNamed = 20;
+constexpr std::size_t kMaxDimensionsNamed = 20, kMaxGroups = 100, kMaxPairsNamed = 20;
 
 const Fractions kNormQuantiles = {{"min", 0},    {"p1", 0.01},  {"p25", 0.25}, {"median", 0.5},
                                   {"p75", 0.75}, {"p99", 0.99}, {"max", 1}};
@@ -377,7 +377,7 @@ FeatureStatistics::FeatureStatistics(std::size_t exams, std::size_t frames, std:
       highest_(dimension, -std::numeric_limits<float>::infinity()),
       sum_(dimension),
       squares_(dimension),
-      sampled_(evenly_spaced(frames, kMostSampledFrames)),
+      sampled_(evenly_spaced(frames, kMaxSampledFrames)),
       sample_{0, dimension, {}},
       means_(exams, dimension) {
   norms_.reserve(frames);
@@ -447,7 +447,7 @@ Json FeatureStatistics::identical_exams(const CacheReader& cache) {
   Json groups = Json::array();
   for (std::size_t first = 0, end = 0; first < exam_hashes_.size(); first = end) {
     while (end < exam_hashes_.size() && exam_hashes_[end].first == exam_hashes_[first].first) ++end;
-    if (end - first < 2 || groups.size() >= kMostGroups) continue;
+    if (end - first < 2 || groups.size() >= kMaxGroups) continue;
     Json ids = Json::array();
     for (std::size_t i = first; i < end; ++i)
       ids.push_back(cache.exams()[exam_hashes_[i].second].id);
@@ -465,7 +465,7 @@ Json FeatureStatistics::near_duplicates(const CacheReader& cache, NearestRows* n
   Json json = Json::object();
   json["cosine_at_least"] = kNearDuplicate;
   json["exams_compared"] = means.exams.size();
-  json["all_pairs"] = means.exams.size() <= kMostExhaustive;
+  json["all_pairs"] = means.exams.size() <= kMaxExhaustive;
   json["pairs"] = found;
   json["closest"] = Json::array();
   for (const Pair& pair : pairs) {
@@ -484,7 +484,7 @@ Json FeatureStatistics::finish(const CacheReader& cache, NearestRows* nearest) {
   for (std::size_t d = 0; d < dimension_; ++d) {
     if (lowest_[d] != highest_[d]) continue;
     ++dead_count;
-    if (dead.size() < kMostDimensionsNamed) dead.push_back(d);
+    if (dead.size() < kMaxDimensionsNamed) dead.push_back(d);
   }
   Json json = Json::object();
   json["rows"] = rows_;

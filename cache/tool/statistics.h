@@ -88,12 +88,12 @@ struct ExamMeans {
 // Collects the means while somebody goes through the cache.
 class ExamMeansBuilder {
  public:
-  // At most kMostMeanValues / D exams are taken, evenly spaced over `count`.
+  // At most kMaxMeanValues / D exams are taken, evenly spaced over `count`.
   ExamMeansBuilder(std::size_t count, std::size_t dimension);
   // `number`: the how-manieth of `count`; `exam`: its index in the cache. Numbers must rise.
   void add(std::size_t number, std::size_t exam, std::span<const float> features);
   ExamMeans finish();
-  static constexpr std::size_t kMostMeanValues = 64u << 20;  // 256 MiB
+  static constexpr std::size_t kMaxMeanValues = 64u << 20;  // 256 MiB
 
  private:
   std::vector<std::size_t> wanted_;
@@ -106,10 +106,10 @@ struct Pair {
   double cosine = 0;
 };
 
-// All pairs are compared up to kMostExhaustive exams. Above that, exams are sorted along each of 16
+// All pairs are compared up to kMaxExhaustive exams. Above that, exams are sorted along each of 16
 // principal axes and each is compared with the kWindow behind it (the sorted neighbourhood of
 // Hernández & Stolfo 1995), which finds near-duplicates, since they lie together along every axis.
-inline constexpr std::size_t kMostExhaustive = 16384, kWindow = 24, kSortedAxes = 16;
+inline constexpr std::size_t kMaxExhaustive = 16384, kWindow = 24, kSortedAxes = 16;
 
 // For each row those nearest to it that are found among these pairs, the nearest first, at most
 // kNeighbours.
@@ -141,7 +141,7 @@ class FeatureStatistics {
 
   // The frames that the effective rank is computed of: at most this many, evenly spaced over all
   // slots.
-  static constexpr std::size_t kMostSampledFrames = 8192;
+  static constexpr std::size_t kMaxSampledFrames = 8192;
   // Exams of different patients are near-duplicates when the cosine of their mean features is at
   // least this.
   static constexpr double kNearDuplicate = 0.999;

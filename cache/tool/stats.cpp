@@ -11,7 +11,7 @@
 namespace coldframe::cache::tool {
 namespace {
 
-constexpr std::size_t kMostValuesListed = 20, kMostGroupsPrinted = 10;
+constexpr std::size_t kMaxValuesListed = 20, kMaxGroupsPrinted = 10;
 
 std::string quantile_text(const Json& quantiles) {
   if (quantiles.is_null()) return "none";
@@ -56,10 +56,10 @@ void print_view(const std::string& name, const Json& view) {
        concat(fixed(view["effective_rank"].get<double>(), 1), " (of ", view["sampled_rows"].dump(),
               " frames; exp of the entropy of the singular values, mean removed)")});
   const Json& identical = view["identical_exams"];
-  for (std::size_t i = 0; i < std::min(identical.size(), kMostGroupsPrinted); ++i)
+  for (std::size_t i = 0; i < std::min(identical.size(), kMaxGroupsPrinted); ++i)
     rows.push_back({"  identical exams", join(identical[i], ", ")});
-  if (identical.size() > kMostGroupsPrinted)
-    rows.push_back({"", concat("… and ", identical.size() - kMostGroupsPrinted, " groups more")});
+  if (identical.size() > kMaxGroupsPrinted)
+    rows.push_back({"", concat("… and ", identical.size() - kMaxGroupsPrinted, " groups more")});
   add_near_duplicates(view["near_duplicates"], rows);
   print_table(rows);
 }
@@ -78,7 +78,7 @@ int run_stats(const Verb& verb, const std::vector<std::string>& arguments) {
   stats["views"] = Json::object();
   for (const std::string& view : cache.views())
     stats["views"][view] = gather_statistics(cache, view, exams).finish(cache);
-  stats["columns"] = describe_columns(cache, exams, kMostValuesListed);
+  stats["columns"] = describe_columns(cache, exams, kMaxValuesListed);
   if (options.json) {
     print_json(stats);
     return 0;

@@ -23,7 +23,7 @@ namespace coldframe::cache {
 
 namespace {
 
-constexpr std::size_t kMostOrdinalsNamed = 20;
+constexpr std::size_t kMaxOrdinalsNamed = 20;
 
 constexpr std::size_t kRunBytes = 2u << 20;
 
@@ -227,7 +227,7 @@ void Verifier::check_ordinals() {
   std::uint64_t expected = 0, count = 0;
   for (const auto& [ordinal, id] : taken) {
     if (ordinal < expected) continue;
-    if (ordinal > expected && missing.size() < kMostOrdinalsNamed)
+    if (ordinal > expected && missing.size() < kMaxOrdinalsNamed)
       missing.push_back(ordinal - expected == 1 ? concat(expected)
                                                 : concat(expected, "–", ordinal - 1));
     count += ordinal - expected;

@@ -17,7 +17,7 @@ namespace {
 
 // In a narrow window the cells of a row stand below each other where columns are more than the
 // first, and fewer than the second.
-constexpr std::size_t kMostNarrow = 2, kMostStacked = 8;
+constexpr std::size_t kMaxNarrow = 2, kMaxStacked = 8;
 
 constexpr std::pair<char, std::string_view> kEscapes[] = {
     {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
@@ -108,7 +108,7 @@ std::string list(const std::vector<std::string>& lines) {
 }
 
 Body table(const Row& header, const Rows& rows, const std::vector<std::string>& links) {
-  const bool stacked = header.size() > kMostNarrow && header.size() <= kMostStacked;
+  const bool stacked = header.size() > kMaxNarrow && header.size() <= kMaxStacked;
   std::vector<bool> numeric;
   for (std::size_t c = 0; c < header.size(); ++c) numeric.push_back(is_number_column(rows, c));
   std::string html =

@@ -16,7 +16,7 @@ namespace coldframe {
 
 namespace {
 
-constexpr std::size_t kLongestMessage = 8000;  // letters; a table's field may have millions
+constexpr std::size_t kMaxMessage = 8000;  // letters; a table's field may have millions
 
 std::atomic<bool> quiet{false};
 
@@ -31,7 +31,7 @@ void write_line(std::string_view prefix, std::string_view colour, std::string_vi
   } else {
     line += prefix;
   }
-  line.append(without_middle(printable(message, Lines::kMany), kLongestMessage)).append("\n");
+  line.append(without_middle(printable(message, Lines::kMany), kMaxMessage)).append("\n");
   const std::lock_guard lock(mutex);
   write_all(STDERR_FILENO, line.data(), line.size());  // nobody is left to be told of a failure
 }

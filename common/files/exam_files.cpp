@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLongestName = 60;
+constexpr std::size_t kMaxName = 60;
 constexpr int kPlaceDigits = 6, kSlotDigits = 3;
 
 bool is_digit(char c) {
@@ -40,7 +40,7 @@ bool is_exam_folder(const fs::directory_entry& entry) {
 }  // namespace
 
 std::string exam_folder_name(std::size_t place, std::string_view exam) {
-  std::string name(exam.substr(0, kLongestName));
+  std::string name(exam.substr(0, kMaxName));
   std::replace_if(
       name.begin(), name.end(), [](char c) { return !may_be_in_a_name(c); }, '_');
   return padded(place, kPlaceDigits) + "-" + name;

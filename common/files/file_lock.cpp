@@ -22,7 +22,7 @@ namespace coldframe {
 namespace {
 
 constexpr const char* kHolder = "process ";  // the text begins with it
-constexpr int kMostTries = 1000;             // a millisecond each
+constexpr int kMaxTries = 1000;              // a millisecond each
 
 std::string text_in(int descriptor) {
   char text[256];
@@ -168,7 +168,7 @@ FileLock::FileLock(std::filesystem::path path, const LockOptions& options)
     : path_(std::move(path)), shared_(options.shared) {
   const int operation = (shared_ ? LOCK_SH : LOCK_EX) | (options.refuse ? LOCK_NB : 0);
   for (int tries = 0;; ++tries) {
-    if (tries == kMostTries)
+    if (tries == kMaxTries)
       throw SystemError(concat(path_.string(), ": cannot be locked, since it vanishes each time"));
     if (tries > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     descriptor_ = open_lock(path_);

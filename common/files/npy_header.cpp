@@ -10,7 +10,7 @@
 namespace coldframe {
 namespace {
 
-constexpr std::uint64_t kLongestHeader = 1 << 16;
+constexpr std::uint64_t kMaxHeader = 1 << 16;
 
 // Returns what stands behind a key of the header, a Python dictionary of three entries.
 std::string_view value_behind(std::string_view header, std::string_view key) {
@@ -55,9 +55,9 @@ NpyHeader read_npy_header(const ByteSource& file, std::uint64_t begin) {
     throw DataError("it does not begin as a .npy file does; write it with numpy.save");
   const bool is_first = in.u8(6) == 1;
   const std::uint64_t at = is_first ? 10 : 12, length = is_first ? in.u16(8) : in.u32(8);
-  if (in.u8(6) < 1 || in.u8(6) > 3 || length > kLongestHeader)
+  if (in.u8(6) < 1 || in.u8(6) > 3 || length > kMaxHeader)
     throw DataError(concat("its header is of version ", in.u8(6), " and ", length,
-                           " bytes long; versions 1 to 3 of at most ", kLongestHeader,
+                           " bytes long; versions 1 to 3 of at most ", kMaxHeader,
                            " bytes are read"));
   if (at + length > there) throw DataError("it is truncated: it ends within its header");
   const std::string header = file.read(begin + at, length);

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds kLongestPause{8000}, kBetweenLooks{50};
+constexpr std::chrono::milliseconds kMaxPause{8000}, kBetweenLooks{50};
 
 std::atomic<double> patience_seconds = 0;
 std::atomic<bool> in_vain = false;  // reading was waited for so, and none has worked since
@@ -79,7 +79,7 @@ bool RetryPolicy::again(int error) {
   while (Clock::now() < until && !stopped())
     std::this_thread::sleep_for(
         std::min<Clock::duration>(kBetweenLooks, std::max(until - Clock::now(), {})));
-  pause_ = std::min(2 * pause_, kLongestPause);
+  pause_ = std::min(2 * pause_, kMaxPause);
   return !stopped();
 }
 

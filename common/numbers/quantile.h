@@ -10,9 +10,9 @@
 namespace coldframe {
 
 // Training computes in float32, and squares what it learns from: losses and deviations.
-inline constexpr double kMostLearnt = 1e18;
+inline constexpr double kMaxLearnt = 1e18;
 inline bool is_learnable(double value) {
-  return std::abs(value) <= kMostLearnt;
+  return std::abs(value) <= kMaxLearnt;
 }
 
 // Those of the numbers that are finite, in their order.

@@ -66,9 +66,9 @@ Part part_of_text(const std::string& text) {
   const std::vector<std::string> words = split(text, '/');
   std::int64_t index = -1, count = 0;
   if (words.size() != 2 || !parse_int(words[0], index) || !parse_int(words[1], count) ||
-      index < 0 || index >= count || count > kMostParts)
+      index < 0 || index >= count || count > kMaxParts)
     throw ConfigError(concat("--part '", text, "': expected I/N, part I of N parts, with I from 0 ",
-                             "to N − 1 and N up to ", kMostParts, ", or off"));
+                             "to N − 1 and N up to ", kMaxParts, ", or off"));
   return {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(count), "--part"};
 }
 
@@ -99,9 +99,9 @@ Place place_in_array(const Environment& environment) {
 
 Part part_of_environment(const Environment& environment, const JobStep& step) {
   const Place array = place_in_array(environment);
-  if (array.count > kMostParts || step.count > kMostParts || array.count * step.count > kMostParts)
+  if (array.count > kMaxParts || step.count > kMaxParts || array.count * step.count > kMaxParts)
     throw ConfigError(concat("the environment makes ", array.count, " times ", step.count,
-                             " parts; at most ", kMostParts, " are possible, so give --part I/N"));
+                             " parts; at most ", kMaxParts, " are possible, so give --part I/N"));
   const std::int64_t count = array.count * step.count;
   if (environment("JOB_COMPLETION_INDEX") != nullptr && count == 1)
     throw ConfigError(

@@ -31,7 +31,7 @@ JobStep job_step(const Environment& environment);
 // Which part of a job this process does, where several share it: as an option or a SLURM array
 // says.
 
-inline constexpr std::uint32_t kMostParts = 9000;  // each has a worker's number in shards' names
+inline constexpr std::uint32_t kMaxParts = 9000;  // each has a worker's number in shards' names
 
 struct Part {
   std::uint32_t index = 0, count = 1;  // index from 0

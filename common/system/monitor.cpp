@@ -66,7 +66,7 @@ bool is_monitor_table(const std::filesystem::path& path) {
 Json to_json(const ResourceSummary& summary) {
   Json json{{"seconds", json_number(summary.seconds)},
             {"peak_resident_bytes", summary.peak_resident},
-            {"least_available_bytes", summary.least_available},
+            {"least_available_bytes", summary.min_available},
             {"mean_cpu_percent", json_number(summary.mean_cpu)}};
   if (summary.mean_gpu) json["mean_gpu_percent"] = json_number(*summary.mean_gpu);
   if (summary.peak_gpu_memory) json["peak_gpu_memory_bytes"] = *summary.peak_gpu_memory;
@@ -76,7 +76,7 @@ Json to_json(const ResourceSummary& summary) {
 std::string to_text(const ResourceSummary& summary) {
   std::string text = concat("CPU ", fixed(summary.mean_cpu, 0), " % of one core, memory at most ",
                             human_bytes(summary.peak_resident), ", ",
-                            human_bytes(summary.least_available), " left on the machine");
+                            human_bytes(summary.min_available), " left on the machine");
   if (summary.mean_gpu) text += concat("; GPU ", fixed(*summary.mean_gpu, 0), " % busy");
   if (summary.peak_gpu_memory) text += concat(", ", human_bytes(*summary.peak_gpu_memory));
   return text;
@@ -88,7 +88,7 @@ Monitor::Monitor(MonitorOptions options)
       last_(started_),
       last_cpu_s_(process_cpu_seconds()),
       first_cpu_s_(last_cpu_s_) {
-  summary_.least_available = available_bytes();
+  summary_.min_available = available_bytes();
   if (!options_.csv.empty()) open_csv(options_.csv, options_.existing);
   thread_ = start_thread([this] { run(); });
 }
@@ -130,7 +130,7 @@ void Monitor::sample() {
   if (summary_.seconds > 0) summary_.mean_cpu = 100 * (cpu_s - first_cpu_s_) / summary_.seconds;
   const std::uint64_t resident = resident_bytes(), available = available_bytes();
   summary_.peak_resident = std::max(summary_.peak_resident, resident);
-  summary_.least_available = std::min(summary_.least_available, available);
+  summary_.min_available = std::min(summary_.min_available, available);
   std::string gpu_fields = ",";
   if (const auto gpu = usage_of(options_.gpus)) {
     gpu_sum_ += gpu->utilization;

@@ -21,7 +21,7 @@ namespace coldframe {
 struct ResourceSummary {
   double seconds = 0;
   std::uint64_t peak_resident = 0;  // bytes
-  std::uint64_t least_available = 0;
+  std::uint64_t min_available = 0;
   double mean_cpu = 0;
   std::optional<double> mean_gpu;
   std::optional<std::uint64_t> peak_gpu_memory;  // bytes

@@ -236,7 +236,7 @@ void raise_limit_of_open_files() {
   ::setrlimit(RLIMIT_NOFILE, &limit);  // where it is refused the old one holds
 }
 
-std::size_t most_kept_open() {
+std::size_t max_kept_open() {
   rlimit limit = {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
     return std::numeric_limits<std::size_t>::max();

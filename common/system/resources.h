@@ -34,7 +34,7 @@ double thread_cpu_seconds();   // of the calling thread
 void raise_limit_of_open_files();  // to the most that the system lets this process have
 
 // How many files all readers together may keep open for later: a quarter of the limit.
-std::size_t most_kept_open();
+std::size_t max_kept_open();
 
 // The processors that this process may use.
 

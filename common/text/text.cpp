@@ -366,11 +366,11 @@ std::size_t whole_code_points(std::string_view text) {
 
 void require_image_size(const ImageSize& size, const std::string& text) {
   const auto fits = [](std::int64_t side) {
-    return side >= kLeastImageSide && side <= kMostImageSide;
+    return side >= kMinImageSide && side <= kMaxImageSide;
   };
   if (fits(size.height) && fits(size.width)) return;
-  throw ConfigError(concat("--image-size '", text, "': expected ", kLeastImageSide, " to ",
-                           kMostImageSide, " pixels, as S or as HEIGHTxWIDTH"));
+  throw ConfigError(concat("--image-size '", text, "': expected ", kMinImageSide, " to ",
+                           kMaxImageSide, " pixels, as S or as HEIGHTxWIDTH"));
 }
 
 ImageSize parse_image_size(const std::string& text) {

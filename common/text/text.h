@@ -87,7 +87,7 @@ inline std::ostream& operator<<(std::ostream& out, const ImageSize& size) {
   return out << size.height << "×" << size.width;
 }
 
-inline constexpr std::int64_t kLeastImageSide = 8, kMostImageSide = 4096;
+inline constexpr std::int64_t kMinImageSide = 8, kMaxImageSide = 4096;
 
 // Reads --image-size: "224", or "224x320" (height, then width). ConfigError.
 ImageSize parse_image_size(const std::string& text);

@@ -139,7 +139,7 @@ std::optional<Timestamp> parse_timestamp(std::string_view text) {
   if (const auto date = parse_compact_date(text)) return date;
   double seconds = 0.0;
   if (!parse_double(text, seconds)) return parse_date(text);
-  if (!(std::abs(seconds) <= kMostSeconds)) return std::nullopt;
+  if (!(std::abs(seconds) <= kMaxUnixSeconds)) return std::nullopt;
   return Timestamp{seconds, false};
 }
 

@@ -10,7 +10,7 @@
 namespace coldframe {
 
 // 30 million years: what is beyond is no time.
-inline constexpr double kMostSeconds = 1e15;
+inline constexpr double kMaxUnixSeconds = 1e15;
 
 struct Timestamp {
   double seconds = 0.0;   // since 1970-01-01T00:00:00Z when absolute
@@ -21,7 +21,7 @@ struct Timestamp {
 // ±HHMM behind the time. Also without hyphens and colons, as ISO 8601's basic format and DICOM's DA
 // and DT have it: "20240301", "20240301T1230", "20240301123005.25"; numbers of 8 or 14 digits are
 // therefore dates where they are ones of the years 1900 to 2099, and seconds else. Nothing for any
-// other text, an impossible date, nan, inf and seconds beyond kMostSeconds.
+// other text, an impossible date, nan, inf and seconds beyond kMaxUnixSeconds.
 std::optional<Timestamp> parse_timestamp(std::string_view text);
 
 // Frames of several streams (FA and ICGA, T1 and T2) that show the same instant.

@@ -47,7 +47,7 @@ struct Number {
 // body(Number<kSteps>()) with the fewest steps that cover `width`.
 template <typename Body>
 int with_steps(std::int64_t width, Body body) {
-  if (width < kNormVector || width > kMostWidth || width % kNormVector != 0) return kInvalidValue;
+  if (width < kNormVector || width > kMaxWidth || width % kNormVector != 0) return kInvalidValue;
   const std::int64_t steps = (width + kLaneStep - 1) / kLaneStep;
   if (steps == 1) return body(Number<1>());
   if (steps == 2) return body(Number<2>());
@@ -55,7 +55,7 @@ int with_steps(std::int64_t width, Body body) {
   if (steps <= 6) return body(Number<6>());    // ViT-B
   if (steps <= 8) return body(Number<8>());    // ViT-L
   if (steps <= 10) return body(Number<10>());  // ViT-H
-  return body(Number<kMostWidth / kLaneStep>());
+  return body(Number<kMaxWidth / kLaneStep>());
 }
 
 // body(Type<F>()) for the function's F.

@@ -8,11 +8,11 @@ namespace coldframe::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMostBlocks = 1 << 16;
+constexpr std::int64_t kMaxBlocks = 1 << 16;
 
 unsigned blocks_for(std::int64_t items, std::int64_t per_block) {
   const std::int64_t wanted = (items + per_block - 1) / per_block;
-  return static_cast<unsigned>(wanted < kMostBlocks ? wanted : kMostBlocks);
+  return static_cast<unsigned>(wanted < kMaxBlocks ? wanted : kMaxBlocks);
 }
 
 // A thread of the warp that computes a row.
@@ -87,10 +87,10 @@ int activation(const ActivationArguments& a, void* stream) {
   if (a.width % kActivationVector != 0) return kInvalidValue;
   if (a.rows == 0) return cudaSuccess;
   // Four rows to a thread: enough blocks for every device, and the bias is read a fourth as often.
-  constexpr std::int64_t kRowsOfThread = 4, kMostRowBlocks = 65535;
+  constexpr std::int64_t kRowsOfThread = 4, kMaxRowBlocks = 65535;
   const std::int64_t wanted = blocks_for(a.rows, kRowThreads * kRowsOfThread);
   const dim3 grid(blocks_for(a.width / kActivationVector, kColumnThreads),
-                  static_cast<unsigned>(wanted < kMostRowBlocks ? wanted : kMostRowBlocks));
+                  static_cast<unsigned>(wanted < kMaxRowBlocks ? wanted : kMaxRowBlocks));
   return with_element(a.element, [&](auto element) {
     return with_function(a.function, [&](auto function) {
       activation_kernel<typename decltype(function)::type, typename decltype(element)::type>

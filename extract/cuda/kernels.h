@@ -26,7 +26,7 @@ struct PatchArguments {
 };
 
 // Widths of rows that the two norm kernels take: a multiple of 4, at most this.
-constexpr std::int64_t kMostWidth = 2048;
+constexpr std::int64_t kMaxWidth = 2048;
 
 // LayerNorm of x, times weight, plus bias; null bias: 0.
 struct NormFactors {

@@ -488,7 +488,7 @@ void settle_header_times(ExamSpec& exam, const ExamListOptions& options) {
 
 namespace {
 
-constexpr std::int64_t kMostPixels = 1 << 28;
+constexpr std::int64_t kMaxCropPixels = 1 << 28;
 
 // "120", "50%", "100%-50"; `least`: of a length that has no share.
 bool parse_length(std::string_view text, std::int64_t least, CropLength& length) {
@@ -504,12 +504,12 @@ bool parse_length(std::string_view text, std::int64_t least, CropLength& length)
       if (!is_signed || !parse_int(rest.substr(1), pixels) || pixels < 0) return false;
       if (rest.front() == '-') pixels = -pixels;
     }
-    least = length.percent > 0 ? -kMostPixels : least;
+    least = length.percent > 0 ? -kMaxCropPixels : least;
   } else if (!parse_int(text, pixels)) {
     return false;
   }
   length.pixels = static_cast<int>(pixels);
-  return pixels >= least && pixels <= kMostPixels;
+  return pixels >= least && pixels <= kMaxCropPixels;
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ constexpr double kUnknownTime = std::numeric_limits<double>::quiet_NaN();
 using Slot = OpenedExam::Slot;
 
 // A manifest cannot ask for more frames than this that a file does not have.
-constexpr std::int64_t kMostLost = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxLost = std::int64_t{1} << 20;
 
 struct StopReading {};  // the sink has had enough
 
@@ -82,7 +82,7 @@ Source* OpenedExam::open(const std::filesystem::path& path) {
 
 void OpenedExam::add_lost(std::size_t item, std::int64_t first, std::int64_t last,
                           const std::string& fault) {
-  if (last - first >= kMostLost) throw DataError(fault);
+  if (last - first >= kMaxLost) throw DataError(fault);
   for (std::int64_t index = first; index <= last; ++index) {
     slots_.push_back({item, nullptr, index, kUnknownTime, fault});
   }
@@ -343,12 +343,12 @@ void OpenedExam::settle_range() const {
 }
 
 void OpenedExam::look(std::span<const std::int64_t> slots, const Sink& sink) const {
-  constexpr std::size_t kMostBytes = 32 << 20;
+  constexpr std::size_t kMaxBytes = 32 << 20;
   std::size_t bytes = 0;
   read(slots, [&](ExamSlot&& slot) {
     Source* const source = slots_[static_cast<std::size_t>(slots[slot.slot])].source;
     const std::size_t own = slot.frame.pixels.rgb.size();
-    if (slot.present && source->frame_count() == 1 && bytes + own <= kMostBytes) {
+    if (slot.present && source->frame_count() == 1 && bytes + own <= kMaxBytes) {
       seen_.emplace(source, slot.frame);
       bytes += own;
     }

@@ -220,14 +220,14 @@ Finding run_check(const Check& check, const frames::ExamList& input, const Surve
 
 // Marks at the same place in many exams that have too few frames to show them one by one.
 Finding marks_across(const Survey& survey) {
-  constexpr std::size_t kLeastExams = 4;
+  constexpr std::size_t kMinExams = 4;
   Finding finding{"bright_region_across_exams",
                   "the same bright marks in all exams of one size",
                   "such marks tell one device or site from another: remove them with --crop or "
                   "--mask",
                   {}};
   for (const auto& [size, parts] : survey.across) {
-    if (parts.frames() < kLeastExams) continue;
+    if (parts.frames() < kMinExams) continue;
     const auto regions = parts.bright_regions();
     if (regions.empty()) continue;
     finding.cases.push_back({{},

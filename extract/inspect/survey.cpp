@@ -133,7 +133,7 @@ std::vector<TextBlocks::Group> TextBlocks::connected() {
     }
   }
   cv::Mat1i number;
-  std::vector<Group> groups(preprocess::number_parts(text, number));
+  std::vector<Group> groups(preprocess::label_connected_components(text, number));
   for (int by = 0; by < rows_; ++by) {
     for (int bx = 0; bx < columns_; ++bx) {
       const Strokes& strokes = at(bx, by);
@@ -173,13 +173,13 @@ bool near_border(const Rect& box, int width, int height) {
 
 }  // namespace
 
-void StillParts::add(const frames::Image& image) {
+void StaticPixelMask::add(const frames::Image& image) {
   frames_ += levels_.add(image);
 }
 
 // Still and bright, with still and much darker pixels on either side along (dx, dy), as a line has
 // across its direction.
-bool StillParts::is_line(int x, int y, int dx, int dy) const {
+bool StaticPixelMask::is_line(int x, int y, int dx, int dy) const {
   const std::size_t centre = levels_.at(x, y);
   const auto still = [&](std::size_t pixel) { return levels_.change(pixel) <= kStill; };
   if (levels_.low[centre] < kBright || !still(centre)) return false;
@@ -195,7 +195,7 @@ bool StillParts::is_line(int x, int y, int dx, int dy) const {
   return darker(-1) && darker(1);
 }
 
-std::vector<Rect> StillParts::bright_regions() const {
+std::vector<Rect> StaticPixelMask::bright_regions() const {
   if (frames_ < 2) return {};
   const int width = levels_.width, height = levels_.height;
   std::size_t moving = 0;
@@ -218,7 +218,7 @@ std::vector<Rect> StillParts::bright_regions() const {
 
 namespace {
 
-constexpr std::size_t kMostSizes = 64;
+constexpr std::size_t kMaxSizes = 64;
 
 // True for an image of one colour throughout: black frames are alike in many exams and mean
 // nothing.
@@ -246,7 +246,7 @@ class Surveyor {
   void look_at(std::size_t index);
   void open(const frames::ExamSpec& exam, ExamSurvey& found);
   void look_at_frame(frames::Frame&& frame, const std::optional<frames::Rect>& crop,
-                     ExamSurvey& found, StillParts& parts);
+                     ExamSurvey& found, StaticPixelMask& parts);
   void add_across(const Size& size, const frames::Image& image);
 
   const frames::ExamList& input_;
@@ -335,7 +335,7 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
     found.phases = frames::count_phases(times, phases,
                                         std::isnan(exam.elapsed_start) ? 0 : exam.elapsed_start);
   const auto present = with_a_file(opened, selected), samples = choose_samples(present);
-  StillParts parts;
+  StaticPixelMask parts;
   std::size_t sampled = 0;
   // The crop plan keeps the frames that it decodes; the time they take counts.
   double started = thread_cpu_seconds(), decoding = 0;
@@ -370,7 +370,7 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
 }
 
 void Surveyor::look_at_frame(frames::Frame&& frame, const std::optional<frames::Rect>& crop,
-                             ExamSurvey& found, StillParts& parts) {
+                             ExamSurvey& found, StaticPixelMask& parts) {
   const Size size{frame.pixels.width, frame.pixels.height};
   if (std::find(found.sizes.begin(), found.sizes.end(), size) == found.sizes.end())
     found.sizes.push_back(size);
@@ -388,7 +388,7 @@ void Surveyor::look_at_frame(frames::Frame&& frame, const std::optional<frames::
 
 void Surveyor::add_across(const Size& size, const frames::Image& image) {
   const std::lock_guard lock(mutex_);
-  if (result_.across.size() < kMostSizes || result_.across.contains(size))
+  if (result_.across.size() < kMaxSizes || result_.across.contains(size))
     result_.across[size].add(image);
 }
 

@@ -42,7 +42,7 @@ Timing describe_times(std::span<const double> times_s);
 // They can predict a label (a hospital's logo, a device's screen), so a person should know of them.
 
 // Frames of one size, in any order.
-class StillParts {
+class StaticPixelMask {
  public:
   void add(const frames::Image& image);  // ignores images of another size than the first
 
@@ -99,7 +99,7 @@ struct ExamSurvey {
 struct Survey {
   std::vector<ExamSurvey> exams;  // as in the input
   // Still parts over the first frames of different exams, by size (of at most 64 sizes).
-  std::map<Size, StillParts> across;
+  std::map<Size, StaticPixelMask> across;
 };
 
 // Opens every exam on `settings.threads` threads, counts its frames, reads their times and decodes

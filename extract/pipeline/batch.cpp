@@ -79,7 +79,7 @@ std::string BatchController::learnt() const {
 
 namespace {
 
-constexpr std::int64_t kMostPixels = std::numeric_limits<std::int32_t>::max();  // of a launch
+constexpr std::int64_t kMaxLaunchPixels = std::numeric_limits<std::int32_t>::max();  // of a launch
 
 // The same look-up in LibTorch's own operators. frames [B, H, W, 3] uint8, table [3, 256].
 torch::Tensor look_up(const torch::Tensor& frames, const torch::Tensor& table) {
@@ -128,7 +128,7 @@ torch::Tensor DeviceInput::on_cuda(const torch::Tensor& frames) const {
   const std::int64_t pixels = size * size;
   // The number of images is a multiple of 16: each launch's bytes are then aligned for vector
   // loads.
-  const std::int64_t most = std::max<std::int64_t>(1, kMostPixels / pixels / 16 * 16);
+  const std::int64_t most = std::max<std::int64_t>(1, kMaxLaunchPixels / pixels / 16 * 16);
   int error = 0;
   for (std::int64_t i = 0; i < batch && error == 0; i += most)
     error =
@@ -172,10 +172,10 @@ namespace {
 
 // A few minutes of video, in some megabytes.
 constexpr std::size_t kRemembered = 4096, kRememberedValues = 16u << 20;
-constexpr std::size_t kBytesPerCopier = 4u << 20, kMostCopiers = 4;
+constexpr std::size_t kBytesPerCopier = 4u << 20, kMaxCopiers = 4;
 
 BatchLimits within(BatchLimits limits, const vit::Backbone& backbone, const torch::Device& device) {
-  const std::int64_t most = backbone.most_images();
+  const std::int64_t most = backbone.max_images();
   limits.batch = std::min(limits.batch, most);
   limits.most = std::min(limits.most, most);
   // Whatever fits three times is certain to: beside a pass there are its graph's memory, batches on
@@ -234,7 +234,7 @@ void BackboneBatch::copy_pixels() {
   auto* const to = staging_.frames(slot_).mutable_data_ptr<std::uint8_t>();
   parallel_for(
       pixels_.size(), [&](std::size_t i) { std::memcpy(to + i * frame, pixels_[i].data(), frame); },
-      std::clamp<std::size_t>(bytes / kBytesPerCopier, 1, kMostCopiers));
+      std::clamp<std::size_t>(bytes / kBytesPerCopier, 1, kMaxCopiers));
   std::ranges::move(pixels_, std::back_inserter(used_));
   pixels_.clear();
 }

@@ -71,14 +71,14 @@ using Decoded = std::variant<DecodedFrame, DecodedExam>;
 // cost as much time as the copy.
 class DecodedQueue : public BoundedQueue<Decoded> {
  public:
-  static constexpr std::size_t kLeast = 64, kMostBytes = 256u << 20;
+  static constexpr std::size_t kLeast = 64, kMaxBytes = 256u << 20;
 
   DecodedQueue(std::size_t frame_bytes, std::size_t devices, std::size_t frames = kLeast)
       : BoundedQueue(frames), frame_bytes_(frame_bytes), devices_(devices) {}
 
-  // Room for two batches of each device, within kMostBytes or kLeast frames. It never shrinks.
+  // Room for two batches of each device, within kMaxBytes or kLeast frames. It never shrinks.
   void deepen(std::size_t batch) {
-    const std::size_t most = std::max(kLeast, kMostBytes / std::max<std::size_t>(1, frame_bytes_));
+    const std::size_t most = std::max(kLeast, kMaxBytes / std::max<std::size_t>(1, frame_bytes_));
     widen(std::min(2 * batch * devices_, most));
   }
 

@@ -24,7 +24,7 @@ bool LevelRange::add(const frames::Image& image) {
   return true;
 }
 
-std::size_t number_parts(const cv::Mat1b& mask, cv::Mat1i& parts) {
+std::size_t label_connected_components(const cv::Mat1b& mask, cv::Mat1i& parts) {
   // Exams are read side by side already; OpenCV's own threads would need the system to grant them.
   static const bool alone = (cv::setNumThreads(0), true);
   static_cast<void>(alone);
@@ -48,7 +48,7 @@ constexpr int kMotion = 16;
 // A part is kept when it has at least this share of the largest part's blocks.
 constexpr double kLargeShare = 0.2;
 // A crop below this share of the frame is not trusted.
-constexpr double kLeastShare = 1.0 / 32;
+constexpr double kMinShare = 1.0 / 32;
 
 // The frame in square blocks, so that text, noise and thin lines do not count as areas.
 class Blocks {
@@ -101,7 +101,7 @@ bool Blocks::full(int bx, int by, const Wanted& wanted) const {
 
 void Blocks::keep_large_parts(const cv::Mat1b& lit, const cv::Mat1b& moving) {
   cv::Mat1i number;
-  std::vector<Part> parts(number_parts(lit, number) + 1);
+  std::vector<Part> parts(label_connected_components(lit, number) + 1);
   const auto part_of = [&](int bx, int by) -> Part& {
     return parts[static_cast<std::size_t>(number(by, bx))];
   };
@@ -150,7 +150,7 @@ frames::Rect find_crop(std::span<const frames::Image> images) {
   const frames::Rect found = Blocks(levels).around_large_parts();
   const double share = static_cast<double>(found.width) * found.height /
                        (static_cast<double>(levels.width) * levels.height);
-  if (found.width < 1 || found.height < 1 || share < kLeastShare)
+  if (found.width < 1 || found.height < 1 || share < kMinShare)
     return {0, 0, levels.width, levels.height};
   return found;
 }

@@ -31,7 +31,7 @@ struct LevelRange {
 
 // Numbers the connected parts of what is not 0 in `mask`, which may touch at corners only, from 1
 // on in the order of their first pixels, row by row; 0 elsewhere. Returns how many there are.
-std::size_t number_parts(const cv::Mat1b& mask, cv::Mat1i& parts);
+std::size_t label_connected_components(const cv::Mat1b& mask, cv::Mat1i& parts);
 
 // --crop auto: the part of the frames that holds the image proper, without letterbox borders, the
 // surroundings of a fundus disc or of an ultrasound sector, burned-in text and traces beside it.

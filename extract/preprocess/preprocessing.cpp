@@ -184,9 +184,9 @@ Geometry plan_geometry(const Preprocessing& preprocessing, int width, int height
 
 namespace {
 
-constexpr double kMostGrowth = 16;
-constexpr double kMostPixels = 1 << 26;
-constexpr std::size_t kMostTiles = 1000000;
+constexpr double kMaxGrowth = 16;
+constexpr double kMaxScaledPixels = 1 << 26;
+constexpr std::size_t kMaxTiles = 1000000;
 
 // Pixels along an edge of `pixels` that lie `spacing` millimetres apart.
 double scaled_edge(int pixels, double spacing, double wanted) {
@@ -194,9 +194,9 @@ double scaled_edge(int pixels, double spacing, double wanted) {
     throw DataError(
         "its file states no distance between pixels (DICOM PixelSpacing, NIfTI pixdim), which "
         "--spacing needs; leave --spacing out, or extract such exams apart");
-  if (spacing / wanted > kMostGrowth)
+  if (spacing / wanted > kMaxGrowth)
     throw DataError(concat("pixels of ", spacing, " mm would grow ", fixed(spacing / wanted, 1),
-                           "-fold at --spacing ", wanted, "; at most ", kMostGrowth,
+                           "-fold at --spacing ", wanted, "; at most ", kMaxGrowth,
                            "-fold is carried out, so give a larger --spacing"));
   return std::max(1.0, std::nearbyint(pixels * spacing / wanted));
 }
@@ -283,7 +283,7 @@ frames::Image rescale_frame(const Preprocessing& preprocessing, const frames::Fr
   const frames::Image& image = frame.pixels;
   const double height = scaled_edge(image.height, frame.spacing_mm[0], preprocessing.spacing_mm);
   const double width = scaled_edge(image.width, frame.spacing_mm[1], preprocessing.spacing_mm);
-  if (width * height > kMostPixels)
+  if (width * height > kMaxScaledPixels)
     throw DataError(concat("at --spacing ", preprocessing.spacing_mm, " a frame of ", image.width,
                            "×", image.height, " pixels would have ", width, "×", height,
                            ", more than 2^26 pixels; give a larger --spacing"));
@@ -296,9 +296,9 @@ std::vector<frames::Rect> plan_tiles(const Tiling& tiling, int width, int height
   const int side = std::min({tiling.size, width, height});
   const int step = std::max(1, static_cast<int>(std::nearbyint(side * (1.0 - tiling.overlap))));
   const auto columns = starts(width, side, step), rows = starts(height, side, step);
-  if (columns.size() * rows.size() > kMostTiles)
+  if (columns.size() * rows.size() > kMaxTiles)
     throw DataError(concat("a frame of ", width, "×", height, " pixels would have ",
-                           columns.size() * rows.size(), " tiles, more than ", kMostTiles,
+                           columns.size() * rows.size(), " tiles, more than ", kMaxTiles,
                            "; give a larger --tile-size or less overlap"));
   std::vector<frames::Rect> tiles;
   for (const int y : rows) {

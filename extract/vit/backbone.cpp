@@ -47,7 +47,7 @@ void require_images(const torch::Tensor& images, const ImageSize& image_size) {
 std::string strays_by(double cosine, const torch::Device& device) {
   return concat("features of the first frames have a cosine of ", fixed(cosine, 4),
                 " to those of fp32", device.is_cpu() ? "" : " on the CPU", ", expected at least ",
-                fixed(kLeastCosine, 3));
+                fixed(kMinCosine, 3));
 }
 
 bool is_compared(const BackboneOptions& options, const torch::Device& device,

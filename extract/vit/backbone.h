@@ -75,7 +75,7 @@ class Backbone {
   // Gives back what is kept from one call to the next, except the weights.
   virtual void release_memory() {}
   // The most images that one call takes, whatever the memory.
-  virtual std::int64_t most_images() const { return std::numeric_limits<std::int64_t>::max(); }
+  virtual std::int64_t max_images() const { return std::numeric_limits<std::int64_t>::max(); }
   virtual std::int64_t dimension() const = 0;  // D, of the features
   // [tokens, width] of what is kept of each image behind its features; {}: nothing.
   virtual std::vector<std::int64_t> cut_shape() const { return {}; }
@@ -85,7 +85,7 @@ class Backbone {
   virtual Json describe() const = 0;
 };
 
-inline constexpr double kLeastCosine = 0.999;  // of features to those of the CPU engine in fp32
+inline constexpr double kMinCosine = 0.999;  // of features to those of the CPU engine in fp32
 // "features of the first frames have a cosine of 0.9 to those of fp32 on the CPU, expected …"
 std::string strays_by(double cosine, const torch::Device& device);
 

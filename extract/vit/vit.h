@@ -144,7 +144,7 @@ using RotationOf = typename Ops::Rotation;
 
 // x behind a layer, or x where there is none.
 template <class Ops, class Layer>
-ValueOf<Ops> behind(Ops& ops, const Layer& layer, const ValueOf<Ops>& x) {
+ValueOf<Ops> apply_if_present(Ops& ops, const Layer& layer, const ValueOf<Ops>& x) {
   return layer ? layer->forward(ops, x) : x;
 }
 
@@ -273,7 +273,7 @@ struct MlpImpl : torch::nn::Module {
     ValueOf<Ops> hidden = fc1->forward(ops, x);
     hidden = gated ? gate_halves(ops, hidden, hidden_width, activation)
                    : activate(ops, hidden, activation);
-    return fc2->forward(ops, behind(ops, norm, hidden));
+    return fc2->forward(ops, apply_if_present(ops, norm, hidden));
   }
 
   Activation activation;
@@ -334,7 +334,7 @@ struct AttentionImpl : torch::nn::Module {
       return ops.times(difference->norm->forward(ops, rest), 1 - difference->start);
     };
     const ValueOf<Ops> all = ops.merged(difference ? taken_away() : attended(parts[0], parts[1]));
-    return proj->forward(ops, behind(ops, norm, all));
+    return proj->forward(ops, apply_if_present(ops, norm, all));
   }
   // Added to the scores, [heads, tokens, tokens]. A table that is trained changes with every step,
   // and its gradient goes through the bias. In a model of shapes alone the table stands for it.
@@ -429,7 +429,7 @@ struct PatchEmbedImpl : torch::nn::Module {
 
   template <class Ops>
   ValueOf<Ops> forward(Ops& ops, const ValueOf<Ops>& images) const {
-    return behind(ops, norm, ops.patches(images, *this));
+    return apply_if_present(ops, norm, ops.patches(images, *this));
   }
 
   std::int64_t patch;
@@ -550,7 +550,7 @@ struct BlockImpl : torch::nn::Module {
             ops.dropped(branch.attention ? branch.attention->forward(ops, input, rotation)
                                          : branch.mlp->forward(ops, input));
         result = ops.plus(result, behind_layer ? branch.norm->forward(ops, added)
-                                               : behind(ops, branch.scale, added));
+                                               : apply_if_present(ops, branch.scale, added));
       }
       return result;
     }
@@ -588,7 +588,7 @@ struct BlockImpl : torch::nn::Module {
     added =
         ops.plus(added, both.mlp_out_proj->forward(ops, activate(ops, hidden, both.activation)));
     added = ops.dropped(added);
-    return ops.plus(x, behind(ops, both.scale, added));
+    return ops.plus(x, apply_if_present(ops, both.scale, added));
   }
   void make_branches(const Scope& scope, const Architecture& architecture);
   void make_things(const Scope& scope, const Architecture& architecture);
@@ -605,14 +605,14 @@ struct VisionTransformerImpl : torch::nn::Module {
   template <class Ops>
   ValueOf<Ops> embed(Ops& ops, const ValueOf<Ops>& images) const {  // -> what enters block 0
     const ValueOf<Ops> x = ops.with_start(patch_embed->forward(ops, images), *this);
-    return behind(ops, norm_pre, x);
+    return apply_if_present(ops, norm_pre, x);
   }
 
   // What a block gives -> features of it, [B, pooled_features()]. Pooling::kMap with attention_pool
   // only.
   template <class Ops>
   ValueOf<Ops> pooled(Ops& ops, const ValueOf<Ops>& x, Pooling pooling) const {
-    return pooled_tokens(ops, behind(ops, norm, x), pooling);
+    return pooled_tokens(ops, apply_if_present(ops, norm, x), pooling);
   }
   template <class Ops>
   ValueOf<Ops> pooled_tokens(Ops& ops, const ValueOf<Ops>& tokens, Pooling pooling) const {

@@ -29,8 +29,8 @@ namespace coldframe::vit {
 
 namespace {
 
-constexpr int kTimedPasses = 3;  // at least, and as many as take so long
-constexpr double kShortestTiming = 0.1, kLongestTiming = 2;  // seconds
+constexpr int kTimedPasses = 3;                     // at least, and as many as take so long
+constexpr double kMinTiming = 0.1, kMaxTiming = 2;  // seconds
 // Of all images: below, other programs decide what is measured, and little can be won.
 constexpr double kWorthTiming = 0.02;  // seconds
 
@@ -123,8 +123,8 @@ class VitBackbone : public Backbone {
   void release_memory() override {
     if (gpu_engine_) gpu_engine_->release_memory();
   }
-  std::int64_t most_images() const override {
-    return gpu_engine_ ? gpu_engine_->engine().most_images() : Backbone::most_images();
+  std::int64_t max_images() const override {
+    return gpu_engine_ ? gpu_engine_->engine().max_images() : Backbone::max_images();
   }
 
   std::int64_t dimension() const override {
@@ -225,11 +225,11 @@ class VitBackbone : public Backbone {
       if (one.precision != Precision::kFp32) {
         with(one, weights, [&] {
           const Clock::time_point start = Clock::now();
-          cosine = least_cosine(images);
+          cosine = min_cosine(images);
           one.seconds = since(start);
         });
       }
-      if (cosine >= kLeastCosine)  // not so for NaN
+      if (cosine >= kMinCosine)  // not so for NaN
         right.push_back(&one);
       else
         one.strays = strays_by(cosine, device_);
@@ -247,7 +247,7 @@ class VitBackbone : public Backbone {
                 const std::vector<torch::Tensor>& weights) {
     const Clock::time_point begin = Clock::now();
     const auto goes_on = [&](int passes) {
-      return since(begin) < (passes < kTimedPasses ? kLongestTiming : kShortestTiming);
+      return since(begin) < (passes < kTimedPasses ? kMaxTiming : kMinTiming);
     };
     for (int pass = 0; goes_on(pass); ++pass) {
       for (Candidate* const one : candidates) {
@@ -298,12 +298,12 @@ class VitBackbone : public Backbone {
     if (gpu_engine_->failure().empty()) return true;
     log_warning(concat(gpu_engine_->failure(), "; going on with LibTorch's operators"));
     gpu_engine_ = nullptr;
-    if (exact_.valid()) require_right(least_cosine(check_.images));
+    if (exact_.valid()) require_right(min_cosine(check_.images));
     return false;
   }
 
   void require_right(double cosine) const {
-    if (cosine >= kLeastCosine) return;
+    if (cosine >= kMinCosine) return;
     throw SystemError(concat("LibTorch's operators compute wrongly on ", device_.str(), ": ",
                              to_string(precision_), " ", strays_by(cosine, device_),
                              "; use another device, or --device cpu"));
@@ -311,13 +311,13 @@ class VitBackbone : public Backbone {
 
   // LibTorch's operators on a GPU fall back to fp32 where features stray from the exact ones.
   void check_operators(const torch::Tensor& images, const std::vector<torch::Tensor>& weights) {
-    const double cosine = least_cosine(images);
-    if (cosine >= kLeastCosine) return;  // not so for NaN
+    const double cosine = min_cosine(images);
+    if (cosine >= kMinCosine) return;  // not so for NaN
     if (precision_ == Precision::kFp32) require_right(cosine);
     leave_precision(precision_, strays_by(cosine, device_), named_precision_, Precision::kFp32);
     precision_ = Precision::kFp32;
     restore(weights);
-    require_right(least_cosine(images));
+    require_right(min_cosine(images));
   }
 
   // On a GPU beside what begins there, which only reads the weights; who needs them waits.
@@ -347,7 +347,7 @@ class VitBackbone : public Backbone {
   }
 
   // Only once the exact features are there may the model's weights move.
-  double least_cosine(const torch::Tensor& images) {
+  double min_cosine(const torch::Tensor& images) {
     const torch::InferenceMode guard;
     const torch::Tensor& exact = exact_.get();
     return at::cosine_similarity(features_of(images), exact).min().item<double>();

@@ -38,7 +38,7 @@ class MeanBackbone : public vit::Backbone {
   Json describe() const override { return {{"kind", "mean of red"}}; }
 
   void release_memory() override { ++releases; }
-  std::int64_t most_images() const override { return most; }
+  std::int64_t max_images() const override { return most; }
   std::uint64_t bytes_per_image() const override { return bytes; }
   void expect(std::int64_t batch, bool stays) override { expected.emplace_back(batch, stays); }
 

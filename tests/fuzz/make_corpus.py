@@ -29,10 +29,10 @@ def picture(*shape, dtype=np.uint8):
     return RNG.integers(0, np.iinfo(dtype).max, shape, dtype=dtype, endpoint=True)
 
 
-def copy_shared(folder, pattern, most_bytes=100_000):
+def copy_shared(folder, pattern, max_bytes=100_000):
     """Leaves out larger files: they are mutated too slowly to be worth it."""
     for path in sorted((SHARED / "data").glob(pattern)):
-        if path.is_file() and path.stat().st_size <= most_bytes:
+        if path.is_file() and path.stat().st_size <= max_bytes:
             (folder / f"shared_{path.name}").write_bytes(path.read_bytes())
 
 

@@ -141,7 +141,7 @@ def fresh(context, *names):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
-def least_cosine(context, a, b):
+def min_cosine(context, a, b):
     """Of the features of all frames of two caches."""
     import numpy
 

@@ -9,7 +9,7 @@ import typing
 import speed
 import training
 from caches import cut_cache, training_cache
-from context import RANDOM, extract, extract_words, fresh, least_cosine
+from context import RANDOM, extract, extract_words, fresh, min_cosine
 
 
 KERNELS = "*Kernels*:Numbers.*:CudaLibrary.*"  # of tests/vit_tests
@@ -64,10 +64,10 @@ def parity(context):
     fresh(context, "cpu.h5", "fp32.h5", "bf16.h5", "auto.h5")
     extract(context, "cpu.h5", "--precision", "fp32", device="cpu")
     figures = {}
-    # bfloat16 has 8 bits; `auto` also rounds what blocks add to, where its own check (kLeastCosine) lets it.
+    # bfloat16 has 8 bits; `auto` also rounds what blocks add to, where its own check (kMinCosine) lets it.
     for precision, least in [("fp32", 0.99999), ("bf16", 0.9995), ("auto", 0.999)]:
         text = extract(context, f"{precision}.h5", "--precision", precision)
-        figures[f"{precision}: least cosine"] = found = least_cosine(context, "cpu.h5", f"{precision}.h5")
+        figures[f"{precision}: least cosine"] = found = min_cosine(context, "cpu.h5", f"{precision}.h5")
         if found < least:
             raise RuntimeError(f"{precision}: least cosine {found}, expected {least}")
         if "without CUDA graphs" in text or "operators" in text:
@@ -93,7 +93,7 @@ def out_of_memory(context):
     budget = "200MiB" if context.small else "400MiB"  # the CPU's engine works in less
     text = extract(context, "tight.h5", *words, "--memory-budget", budget, backbone=RANDOM)
     halved = re.findall(r"out of memory at (\d+) frames; continuing with (\d+)", text)
-    found = least_cosine(context, "roomy.h5", "tight.h5")
+    found = min_cosine(context, "roomy.h5", "tight.h5")
     if not halved or found < 0.9999:
         raise RuntimeError(f"halved: {halved}, least cosine {found}")
     return {"halved": " ".join(f"{a} to {b}" for a, b in halved), "least cosine": found}
@@ -110,7 +110,7 @@ def kill(context):
     if status != -9:
         raise RuntimeError(f"killed while it computes: ended with {status}")
     extract(context, "killed.cache", "--precision", "bf16")
-    found = least_cosine(context, "whole.h5", "killed.cache")
+    found = min_cosine(context, "whole.h5", "killed.cache")
     if found < 0.9999:
         raise RuntimeError(f"least cosine {found}, expected 0.9999")
     return {"least cosine": found}
@@ -125,7 +125,7 @@ def compiled(context):
     figures = {}
     for name, file in [("script", "vit.pt"), ("package", "vit.pt2")]:
         extract(context, f"{name}.h5", *exact, backbone=["--backbone", context.work / file, "--image-size", 224])
-        figures[f"{name}: least cosine"] = found = least_cosine(context, "weights.h5", f"{name}.h5")
+        figures[f"{name}: least cosine"] = found = min_cosine(context, "weights.h5", f"{name}.h5")
         if found < 0.9999:
             raise RuntimeError(f"{name}: least cosine {found}, expected 0.9999")
     return figures

@@ -112,7 +112,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kLongestSums = 1 << 20;
+constexpr std::uint64_t kMaxSums = 1 << 20;
 
 struct Key {
   const char* place;
@@ -165,7 +165,7 @@ Checksums checksums_in(const fs::path& folder) {
     throw ConfigError(concat("'", folder.string(), "' is not a bundle: it holds no ",
                              kChecksumsFile, "; expected the folder of `coldframe bundle make`"));
   return in_context(concat("bundle '", folder.string(), "'"), [&] {
-    return parse_checksums(read_text_file(folder / kChecksumsFile, kLongestSums));
+    return parse_checksums(read_text_file(folder / kChecksumsFile, kMaxSums));
   });
 }
 

@@ -431,7 +431,7 @@ using temporal::Ensemble;
 // Beside models and controls a run may hold these, which the bundle has under the same names.
 constexpr const char* kKeptFiles[] = {"unlike_training.safetensors"};
 
-constexpr std::uint64_t kLongestText = 1 << 20;  // bytes, of a card or of options
+constexpr std::uint64_t kMaxText = 1 << 20;  // bytes, of a card or of options
 
 void copy_models(const fs::path& run, const fs::path& to) {
   auto groups = temporal::control_files(run);
@@ -478,7 +478,7 @@ Json frames_of(Ensemble& ensemble) {
   std::size_t least = SIZE_MAX, most = 0;
   for (const temporal::TrainedModel& model : ensemble.models()) {
     least = std::min(least, model.card.least_frames);
-    most = std::max(most, model.card.most_frames);
+    most = std::max(most, model.card.max_frames);
   }
   return {least, most};
 }
@@ -557,7 +557,7 @@ void require_recipe(const Bundle& bundle) {
 // The author's words go into the card as they are; <script> is refused.
 std::string read_card(const MakeOptions& options) {
   if (options.card.empty()) return "";
-  const std::string text = read_text_file(options.card, kLongestText);
+  const std::string text = read_text_file(options.card, kMaxText);
   if (lower(text).find("<script") == std::string::npos) return text;
   throw ConfigError(concat("--card '", options.card.string(),
                            "' holds <script>; a card runs nothing: take it out"));
@@ -592,7 +592,7 @@ void fill(const MakeOptions& options, const fs::path& folder) {
   write_file_atomically(folder / kOptionsFile, backbone.options);
   if (const auto asked = options.run / temporal::kRunOptions; fs::exists(asked))
     write_file_atomically(folder / kTrainingFile,
-                          temporal::portable_options(read_text_file(asked, kLongestText)));
+                          temporal::portable_options(read_text_file(asked, kMaxText)));
   write_file_atomically(folder / kFactsFile, facts.dump(2) + "\n");
   write_file_atomically(folder / kChecksumsFile, checksums_of(folder));
 }
@@ -605,8 +605,8 @@ void require_bundle(const fs::path& path) {
 }
 
 void check_out(const MakeOptions& options) {
-  const auto judges_itself = [](const fs::path&) { return true; };
-  check_outputs({{"--out", options.out, judges_itself}},
+  const auto has_own_validator = [](const fs::path&) { return true; };
+  check_outputs({{"--out", options.out, has_own_validator}},
                 {{"RUN", options.run},
                  {"--weights", options.weights},
                  {"--mask", options.mask},

@@ -324,7 +324,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
 
   RunReport report = report_on(models, cohort, asked, ensemble, options, seen);
   cache::Pictures pictures(cohort.cache,
-                           options.questions.without_thumbnails ? 0 : cache::kMostPictureBytes);
+                           options.questions.without_thumbnails ? 0 : cache::kMaxPictureBytes);
   show_held_out(models.front(), cohort, pictures, report.targets.front());
   add_shift(report.targets.front(), applied.folder(), cohort, dataset, times_shown_to(ensemble));
   finish(report, applied.raw() ? failures : Json(), options,

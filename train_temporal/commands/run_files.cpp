@@ -88,7 +88,7 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
       lengths.push_back(present_frames(cohort.exams()[exam]));
     const auto [least, most] = std::ranges::minmax(lengths);
     card.least_frames = least;
-    card.most_frames = most;
+    card.max_frames = most;
     card.readouts.clear();
     for (const FoldReadout& one : readouts) card.readouts.push_back(one.seeds[name.seed]);
     const auto place = name.model == experiment.options.model

@@ -413,7 +413,7 @@ namespace {
 
 constexpr double kSeconds = 5;      // at least, and at least
 constexpr std::size_t kEpochs = 3;  // so many epochs: the first one allocates
-constexpr std::size_t kMostEpochs = 1000;
+constexpr std::size_t kMaxEpochs = 1000;
 
 double mean_frames(const Dataset& dataset, const std::vector<std::size_t>& exams) {
   double frames = 0;
@@ -440,7 +440,7 @@ std::size_t slowest_setting(const Experiment& experiment) {
 void time_epochs(Trainer& trainer, TrainBenchmark& result) {
   std::vector<double> steps, epochs;
   double spent = 0;
-  while (epochs.size() < kMostEpochs && (spent < kSeconds || epochs.size() < kEpochs)) {
+  while (epochs.size() < kMaxEpochs && (spent < kSeconds || epochs.size() < kEpochs)) {
     if (stop_requested()) throw Interrupted("stopped; run the same command again");
     trainer.run_epoch();
     const LastEpoch& epoch = trainer.last_epoch();
@@ -1071,7 +1071,7 @@ int TrainingRun::run(RunFolder& folder) {
   write_file_atomically(folder.file("METHODS.md"),
                         methods_text(read_json_file(folder.file("config.json")), summary));
   cache::Pictures pictures(cohort_.cache,
-                           options_.questions.without_thumbnails ? 0 : cache::kMostPictureBytes);
+                           options_.questions.without_thumbnails ? 0 : cache::kMaxPictureBytes);
   result.targets.front().examples =
       explain_examples(models.front(), cohort_, datasets_.front(), folder.file(""), pictures,
                        options_.maps ? std::optional(options_.weights) : std::nullopt);

@@ -91,7 +91,7 @@ std::vector<std::size_t> balanced_order(std::vector<std::vector<std::size_t>> cl
 
 namespace {
 
-constexpr double kShortestInterval = 1e-4;  // seconds; frames at the same instant have a logarithm
+constexpr double kMinInterval = 1e-4;  // seconds; frames at the same instant have a logarithm
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 // The frame of the partner that is as far into its sequence as `step` is into one of `steps`.
@@ -156,7 +156,7 @@ std::array<float, kTimeColumns> time_row(double time, double first, double befor
     row[kElapsedKnown] = 1;
   }
   if (!std::isfinite(before)) return row;
-  row[kLogInterval] = static_cast<float>(std::log(std::max(time - before, kShortestInterval)));
+  row[kLogInterval] = static_cast<float>(std::log(std::max(time - before, kMinInterval)));
   row[kIntervalKnown] = 1;
   return row;
 }

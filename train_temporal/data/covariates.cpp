@@ -13,7 +13,7 @@ namespace coldframe::temporal {
 namespace {
 
 // Values are divided by deviations: a number must not become infinite by it.
-constexpr double kLeastDeviation = 1e-30;
+constexpr double kMinDeviation = 1e-30;
 
 bool is_number(const std::string& value, double& number) {
   return parse_double(value, number) && std::isfinite(number);
@@ -34,7 +34,7 @@ CovariateEncoding::Column learn_numbers(const CovariateColumn& column,
   for (double number : known) squares += (number - learnt.mean) * (number - learnt.mean);
   const double deviation = std::sqrt(squares / count);
   // Alike but for rounding is alike.
-  if (deviation > std::max(1e-9 * std::abs(learnt.mean), kLeastDeviation))
+  if (deviation > std::max(1e-9 * std::abs(learnt.mean), kMinDeviation))
     learnt.deviation = deviation;
   return learnt;
 }
@@ -142,11 +142,11 @@ CovariateEncoding CovariateEncoding::from_json(const Json& json) {
       column.mean = entry.at("mean").get<double>();
       column.deviation = entry.at("deviation").get<double>();
     }
-    const bool scaled = column.deviation == 0 || column.deviation >= kLeastDeviation;
+    const bool scaled = column.deviation == 0 || column.deviation >= kMinDeviation;
     if (!std::isfinite(column.mean) || !std::isfinite(column.deviation) || !scaled)
       throw DataError(concat("covariate '", column.name, "': mean ", column.mean, " and deviation ",
                              column.deviation, ", expected finite numbers, the latter 0 or from ",
-                             kLeastDeviation, " up"));
+                             kMinDeviation, " up"));
     const std::set<std::string> different(column.categories.begin(), column.categories.end());
     const auto names = encoding.names();
     if (different.size() < column.categories.size() ||
@@ -177,7 +177,7 @@ void require_numbers(const CovariateColumn& column, std::span<const cache::ExamI
     if (column.values[i].empty()) continue;
     if (is_number(column.values[i], number) && is_learnable(number)) continue;
     throw DataError(concat("exam '", exams[i].id, "': the covariate '", column.name, "' is '",
-                           column.values[i], "', expected a number of at most ", exact(kMostLearnt),
+                           column.values[i], "', expected a number of at most ", exact(kMaxLearnt),
                            "; correct it, or leave it empty"));
   }
 }

@@ -57,10 +57,10 @@ Range skewed_range(double value, const Spread& spread, double z) {
 }
 
 // The error of a line rests on the patients where the classes overlap.
-constexpr double kLeastFreedomOfLine = 3;
+constexpr double kMinFreedomOfLine = 3;
 
 bool rests_on_few(Shape shape, const Spread& spread) {
-  return shape == Shape::kAnywhere && spread.freedom_of_variance < kLeastFreedomOfLine;
+  return shape == Shape::kAnywhere && spread.freedom_of_variance < kMinFreedomOfLine;
 }
 
 // No patient changes the figure, and it is not at an end that only a failure could leave.
@@ -110,10 +110,10 @@ Bounds bounds_of(Metric metric, double value, const Spread& spread, double level
     return Bounds{MetricValue::none(why), MetricValue::none(why)};
   };
   if (shape == Shape::kNone) return none("binning biases it upwards");
-  if (spread.units < metric->least_units) {
+  if (spread.units < metric->min_units) {
     return none(concat("too small a sample to bound: ", spread.units,
-                       spread.are_pairs ? " pairs of patients, " : " patients, ",
-                       metric->least_units, " needed"));
+                       spread.are_pairs ? " pairs of patients, " : " patients, ", metric->min_units,
+                       " needed"));
   }
   if (is_degenerate(shape, value, spread)) {
     // A model that gives all exams one score ranks none of them before another, whoever they are.

@@ -132,7 +132,7 @@ Estimate estimate_of(const MetricTable& table, std::size_t m, Aggregation taken,
 
 std::string too_coarse(const MetricTable& table, std::size_t m, Aggregation taken) {
   const std::size_t units = units_of(table, m, taken);
-  const std::size_t least = table.metrics[m]->least_in_differences;
+  const std::size_t least = table.metrics[m]->min_in_differences;
   if (units >= least) return {};
   return concat("too small a sample to bound: ", units, " patients, ", least, " needed");
 }
@@ -466,7 +466,7 @@ namespace {
 
 // More patients than these are left out some at a time, so that the work grows with the exams
 // alone.
-constexpr std::size_t kMostBlocks = 1000;
+constexpr std::size_t kMaxBlocks = 1000;
 
 // The exams ordered by score, so that resamples of a binary task arrive sorted at the rank
 // statistics.
@@ -632,9 +632,9 @@ MetricTable leave_out_patients(std::span<const FoldScores> folds, double level,
   std::vector<std::size_t> block_of(places.empty() ? 0 : places.rbegin()->first + 1);
   std::size_t next = 0;
   for (const auto& [patient, place] : places) {
-    block_of[patient] = next++ % kMostBlocks;
+    block_of[patient] = next++ % kMaxBlocks;
     if (block_of[patient] < table.blocks.size()) continue;
-    const bool alone = places.size() <= kMostBlocks;
+    const bool alone = places.size() <= kMaxBlocks;
     table.blocks.push_back({alone ? place.fold : 0, alone ? place.of_class() : 0, as_they_are});
   }
   parallel_for(table.blocks.size(), [&](std::size_t b) {

@@ -64,7 +64,7 @@ std::string MetricInput::missing_class() const {
 namespace {
 
 // Steps of single patients make differences of recalls too coarse for fewer.
-constexpr std::size_t kLeastOfRecalls = 10;
+constexpr std::size_t kMinOfRecalls = 10;
 
 MetricValue mean_over_classes(const MetricInput& in,
                               MetricValue (*statistic)(std::span<const double>,
@@ -211,7 +211,7 @@ constexpr MetricRow kClassMetrics[] = {
      .labels = kNominalClasses,
      .compute = [](const MetricInput& in) { return mean_over_classes(in, average_precision); },
      .shape = Shape::kShare,
-     .least_units = 20,  // 4 in each of 5 folds
+     .min_units = 20,  // 4 in each of 5 folds
      .over_folds = true,
      .over_targets = true,
      .compared = true},
@@ -221,7 +221,7 @@ constexpr MetricRow kClassMetrics[] = {
      .compute = [](const MetricInput& in) { return recall(in.confusion(), 1); },
      .shape = Shape::kShare,
      .units = Units::kPositives,
-     .least_in_differences = kLeastOfRecalls,
+     .min_in_differences = kMinOfRecalls,
      .given_classes = true},
     {.key = "specificity",
      .title = "Specificity",
@@ -229,7 +229,7 @@ constexpr MetricRow kClassMetrics[] = {
      .compute = [](const MetricInput& in) { return recall(in.confusion(), 0); },
      .shape = Shape::kShare,
      .units = Units::kNegatives,
-     .least_in_differences = kLeastOfRecalls,
+     .min_in_differences = kMinOfRecalls,
      .given_classes = true},
     {.key = "quadratic_kappa",  // takes the order of classes as a scale
      .title = "Quadratic kappa",
@@ -275,7 +275,7 @@ constexpr MetricRow kClassMetrics[] = {
      .compute = brier,
      .shape = Shape::kPositive,
      .units = Units::kPatients,
-     .least_units = 10},
+     .min_units = 10},
     {.key = "ece",  // see calibration.h; binning biases it upwards
      .title = "ECE",
      .labels = kAllClasses,
@@ -286,21 +286,21 @@ constexpr MetricRow kClassMetrics[] = {
      .labels = kTwoClasses,
      .compute = [](const MetricInput& in) { return in.calibration().slope; },
      .shape = Shape::kAnywhere,
-     .least_units = 10,
+     .min_units = 10,
      .given_classes = true},
     {.key = "calibration_intercept",
      .title = "Calibration intercept",
      .labels = kTwoClasses,
      .compute = [](const MetricInput& in) { return in.calibration().intercept; },
      .shape = Shape::kAnywhere,
-     .least_units = 10},
+     .min_units = 10},
     {.key = "log_loss",
      .title = "Log loss",
      .labels = kAllClasses,
      .compute = log_loss,
      .shape = Shape::kPositive,
      .units = Units::kPatients,
-     .least_units = 10},
+     .min_units = 10},
 };
 
 }  // namespace
@@ -501,7 +501,7 @@ double intersection_over_union(const Segment& a, const Segment& b) {
 
 // A predicted segment is right where the true one of its class that it overlaps most is overlapped
 // by so much, and by no earlier one.
-double segment_f1(const FrameSequence& frames, double least_overlap) {
+double segment_f1(const FrameSequence& frames, double min_overlap) {
   const std::vector<Segment> truth = segments_of(frames.label);
   const std::vector<Segment> predicted = segments_of(frames.decision);
   std::vector<bool> found(truth.size(), false);
@@ -509,7 +509,7 @@ double segment_f1(const FrameSequence& frames, double least_overlap) {
     std::vector<double> overlap;
     for (const Segment& each : truth) overlap.push_back(intersection_over_union(segment, each));
     const auto most = std::ranges::max_element(overlap);
-    if (*most >= least_overlap) found[static_cast<std::size_t>(most - overlap.begin())] = true;
+    if (*most >= min_overlap) found[static_cast<std::size_t>(most - overlap.begin())] = true;
   }
   const auto right = static_cast<double>(std::ranges::count(found, true));
   return 2 * right / static_cast<double>(truth.size() + predicted.size());

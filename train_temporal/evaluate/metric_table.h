@@ -51,10 +51,10 @@ struct MetricRow {
   MetricValue (*compute)(const MetricInput&);
   Shape shape;
   Units units = Units::kRarestClass;
-  std::size_t least_units = 4;           // for an interval
-  std::size_t least_in_differences = 0;  // for one of a difference of two models
-  double chance = 0;                     // what a model without skill reaches
-  bool frames_only = false;              // of the frames of a target per frame
+  std::size_t min_units = 4;           // for an interval
+  std::size_t min_in_differences = 0;  // for one of a difference of two models
+  double chance = 0;                   // what a model without skill reaches
+  bool frames_only = false;            // of the frames of a target per frame
   // Ranks compare exams of one fold only, whose scores come from one model, and are means over
   // folds. All other metrics are taken from the held-out exams of all folds together, where small
   // folds would bias them, or leave them undefined (Forman and Scholz 2010).

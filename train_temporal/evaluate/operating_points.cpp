@@ -157,7 +157,7 @@ OperatingEstimate operating_point(std::span<const FoldScores> folds, PointOf poi
   if (!point.share.defined()) return result;
   Spread spread;
   spread.units = patients_of(folds, point_of == sensitivity_at ? 1 : 0);
-  const std::size_t least = metric_named("sensitivity")->least_units;
+  const std::size_t least = metric_named("sensitivity")->min_units;
   if (spread.units < least) {
     result.share.low = result.share.high = MetricValue::none(
         concat("too small a sample to bound: ", spread.units, " patients, ", least, " needed"));

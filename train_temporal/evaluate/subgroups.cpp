@@ -12,13 +12,13 @@ namespace coldframe::temporal {
 void widen_by_groups(Estimate& estimate, const std::vector<MetricValue>& figures, double level,
                      const MetricRange& range) {
   // Two say nothing of how groups differ: Student's distribution has one degree of freedom.
-  constexpr std::size_t kLeastGroups = 3;
+  constexpr std::size_t kMinGroups = 3;
   std::vector<double> of_group;
   for (const MetricValue& figure : figures)
     if (figure.defined()) of_group.push_back(figure.value);
   if (!estimate.value.defined() || !estimate.low.defined()) return;
   const auto n = static_cast<double>(of_group.size());
-  if (of_group.size() < kLeastGroups) {
+  if (of_group.size() < kMinGroups) {
     estimate.low = estimate.high = MetricValue::none(
         concat(plural(of_group.size(), "group"), " do not show how groups differ"));
     estimate.claim_low = estimate.claim_high = std::numeric_limits<double>::quiet_NaN();

@@ -476,7 +476,7 @@ constexpr MetricRow kTimeMetrics[] = {
      .compute = over_horizons<integrated_brier>,
      .shape = Shape::kPositive,
      .units = Units::kPatients,
-     .least_units = 10,
+     .min_units = 10,
      .compared = true},
 };
 
@@ -488,8 +488,8 @@ std::span<const MetricRow> time_metrics() {
 
 namespace {
 
-constexpr std::size_t kRiskGroups = 3, kMostCalibrationGroups = 5, kExamsPerGroup = 10;
-constexpr std::size_t kLeastDivided = 9;  // exams of a held-out part
+constexpr std::size_t kRiskGroups = 3, kMaxCalibrationGroups = 5, kExamsPerGroup = 10;
+constexpr std::size_t kMinDivided = 9;  // exams of a held-out part
 constexpr const char* kRiskNames[kRiskGroups] = {"lowest third of risk", "middle third",
                                                  "highest third"};
 
@@ -499,7 +499,7 @@ HorizonFigures figures_at(std::vector<FoldScores> folds, double level, std::size
   const auto summaries = summarize(leave_out_patients(folds, level, metrics));
   const ScoredExams all = pooled_by_repeat(folds).front().exams;
   const std::size_t groups =
-      std::clamp<std::size_t>(all.size() / kExamsPerGroup, 1, kMostCalibrationGroups);
+      std::clamp<std::size_t>(all.size() / kExamsPerGroup, 1, kMaxCalibrationGroups);
   return {all.horizons.front(), summaries[0], summaries[1],
           calibration_at(outcomes_of(all), survival_of(all), all.horizons.front(), groups, level)};
 }
@@ -519,8 +519,8 @@ std::vector<std::size_t> thirds_of(const std::vector<FoldScores>& folds, const s
   for (const FoldScores& fold : folds) {
     const auto groups = groups_by(risks_of(fold.exams), kRiskGroups);
     const std::set<std::size_t> found(groups.begin(), groups.end());
-    if (fold.exams.size() < kLeastDivided)
-      undivided = concat("a held-out part has fewer than ", kLeastDivided, " ", rows);
+    if (fold.exams.size() < kMinDivided)
+      undivided = concat("a held-out part has fewer than ", kMinDivided, " ", rows);
     else if (found.size() < kRiskGroups)
       undivided = concat("too many ", rows, " of a held-out part have one risk");
     all.insert(all.end(), groups.begin(), groups.end());

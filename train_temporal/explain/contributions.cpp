@@ -19,7 +19,7 @@ namespace coldframe::temporal {
 
 namespace {
 
-constexpr std::int64_t kMostValues = 1 << 19;  // features of one batch: 2 MiB
+constexpr std::int64_t kMaxValues = 1 << 19;  // features of one batch: 2 MiB
 
 // The way from the baseline (0) to the exam (1), which stands in a batch once for every point of it
 // that is looked at.
@@ -84,7 +84,7 @@ Sums weighted_gradients(const Path& path, std::vector<double> points, std::vecto
 Contributions integrate(const Path& path, std::size_t points) {
   const Quadrature quadrature = gauss_legendre(points);
   const std::int64_t each = std::max<std::int64_t>(path.frames() * path.config.dimension, 1);
-  const auto at_once = static_cast<std::size_t>(std::max<std::int64_t>(kMostValues / each, 1));
+  const auto at_once = static_cast<std::size_t>(std::max<std::int64_t>(kMaxValues / each, 1));
   Contributions result{std::vector<double>(path.item.frames.features.size()), 0, 0, points};
   for (std::size_t start = 0; start < points; start += at_once) {
     const auto part = [&](const std::vector<double>& values) {
@@ -125,8 +125,8 @@ Contributions integrated_gradients(SequenceModel& model, const Dataset& dataset,
     result.baseline = result.output;
     return result;
   }
-  Contributions seen = integrate(path, kFewestPoints);
-  while (seen.gap() > kCompleteness && seen.points < kMostPoints) {
+  Contributions seen = integrate(path, kMinPoints);
+  while (seen.gap() > kCompleteness && seen.points < kMaxPoints) {
     seen = integrate(path, 2 * seen.points);
   }
   result.gradient = torch::zeros({sequence.frames(), config.features()});

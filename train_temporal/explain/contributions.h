@@ -20,7 +20,7 @@
 namespace coldframe::temporal {
 
 inline constexpr double kCompleteness = 1e-4;  // largest |Σ contributions − (output − baseline)|
-inline constexpr std::size_t kFewestPoints = 16, kMostPoints = 512;
+inline constexpr std::size_t kMinPoints = 16, kMaxPoints = 512;
 
 struct Contributions {
   std::vector<double> frames;       // of the exam's present frames; 0 where the model does not look

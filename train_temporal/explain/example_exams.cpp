@@ -90,11 +90,11 @@ std::vector<html::Picture> map_pictures(PatchMaps& maps, const ExplainedExam& ex
   const ImageSize size(std::max<std::int64_t>(kLongSide * seen.height / longest, 1),
                        std::max<std::int64_t>(kLongSide * seen.width / longest, 1));
   torch::Tensor pixels;
-  if (shows_frames) pixels = maps.pixels_of(explained.exam, cache::kMostFramesShown);
+  if (shows_frames) pixels = maps.pixels_of(explained.exam, cache::kMaxFramesShown);
   std::vector<std::size_t> present;
   for (std::size_t slot = 0; slot < info.frames(); ++slot)
     if (info.present[slot]) present.push_back(slot);
-  const auto shown = cache::middles_of_parts(present.size(), cache::kMostFramesShown);
+  const auto shown = cache::middles_of_parts(present.size(), cache::kMaxFramesShown);
   const double full = full_color(of_frames);
   std::vector<html::Picture> pictures;
   for (std::size_t i = 0; i < shown.size(); ++i) {
@@ -127,7 +127,7 @@ std::size_t frames_to_map(const Examples& examples, const ModelsOfFolds& models,
     const std::vector<TrainedModel>& of_fold = models.at(examples.fold[i]);
     const std::size_t vits = count_vits(of_fold);
     const std::size_t present = present_frames(cohort.exams()[examples.exams[i].exam]);
-    frames += vits * std::min(present, cache::kMostFramesShown);
+    frames += vits * std::min(present, cache::kMaxFramesShown);
   }
   return frames;
 }
@@ -177,7 +177,7 @@ std::string map_examples(ModelsOfFolds& models, const Cohort& cohort, const Data
   PatchMaps maps(models.begin()->second.front().card, dataset, weights);
   for_folds(models, all, [&](const std::vector<TrainedModel>& of_fold, const auto& places) {
     const std::vector<ExplainedExam> own = exams_at(places, all);
-    const auto found = maps.of(of_fold, own, cache::kMostFramesShown, [&] {
+    const auto found = maps.of(of_fold, own, cache::kMaxFramesShown, [&] {
       go_on();
       progress.add();
     });

@@ -19,7 +19,7 @@ namespace coldframe::temporal {
 
 namespace {
 
-constexpr std::int64_t kMostTokens = 4096;  // of a batch of points
+constexpr std::int64_t kMaxTokens = 4096;  // of a batch of points
 
 // Two thirds of the depth: there tokens still stand for their places, and few blocks are left for
 // them to mix in. No later than the first layer of which features are made.
@@ -76,7 +76,7 @@ torch::Tensor LateBlocks::integrate(const Way& way, std::size_t points) const {
     return torch::tensor(values, torch::kFloat32).to(device_).view({-1, 1, 1});
   };
   const torch::Tensor places = column(quadrature.points), weights = column(quadrature.weights);
-  const std::int64_t at_once = std::max<std::int64_t>(kMostTokens / way.step.size(1), 1);
+  const std::int64_t at_once = std::max<std::int64_t>(kMaxTokens / way.step.size(1), 1);
   torch::Tensor sum = torch::zeros_like(way.step);
   for (std::int64_t from = 0; from < places.size(0); from += at_once) {
     const torch::Tensor input =
@@ -96,10 +96,10 @@ LateBlocks::Added LateBlocks::added_on(const Way& way, double tolerance) const {
     explained = (ends[1] - ends[0]).item<double>();
   }
   Added added;
-  for (std::size_t points = kFewestPoints;; points *= 2) {
+  for (std::size_t points = kMinPoints;; points *= 2) {
     added.tokens = integrate(way, points);
     added.gap = std::abs(added.tokens.sum().item<double>() - explained);
-    if (added.gap <= tolerance || 2 * points > kMostPoints) return added;
+    if (added.gap <= tolerance || 2 * points > kMaxPoints) return added;
   }
 }
 

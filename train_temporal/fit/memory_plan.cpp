@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::uint64_t kCopies = 6;        // parameters, gradients, moments, decay, the best
 constexpr std::uint64_t kStreamGroups = 4;  // of a FeatureStream that reads ahead
-constexpr std::uint64_t kMostForRows = 4;   // the part of a budget that reading ahead may take
-constexpr std::uint64_t kMostForModel = 4;  // the part of a step's that the temporal model may take
+constexpr std::uint64_t kMaxForRows = 4;    // the part of a budget that reading ahead may take
+constexpr std::uint64_t kMaxForModel = 4;   // the part of a step's that the temporal model may take
 
 std::uint64_t trained_values(const FitTask& task) {
   return static_cast<std::uint64_t>(tune::trained_values(*task.tuned, task.options.tune.vit));
@@ -30,9 +30,9 @@ std::uint64_t trained_values(const FitTask& task) {
 
 // Frames of the `exams` largest exams of these parts, the largest first. An exam counts for
 // `at_most` frames; 0: for all that it has.
-std::vector<std::int64_t> most_frames(const FitTask& task,
-                                      std::initializer_list<const std::vector<std::size_t>*> parts,
-                                      std::size_t exams, std::int64_t at_most) {
+std::vector<std::int64_t> max_frames(const FitTask& task,
+                                     std::initializer_list<const std::vector<std::size_t>*> parts,
+                                     std::size_t exams, std::int64_t at_most) {
   std::vector<std::int64_t> frames;
   for (const auto* part : parts) {
     for (std::size_t exam : *part) {
@@ -74,14 +74,13 @@ TuneMemory plan_tuning(const FitTask& task) {
   const tune::TuneOptions& vit = task.options.tune.vit;
   memory.parameters = kCopies * sizeof(float) * trained_values(task);
   const Split& split = task.split;
-  const auto step =
-      most_frames(task, {&split.train}, task.options.batch, task.options.train_frames);
+  const auto step = max_frames(task, {&split.train}, task.options.batch, task.options.train_frames);
   memory.frames = sum_of(step);
   memory.exam = step.empty() ? 0 : step.front();
   const std::uint64_t budget = task.options.tune.budget > 0 ? task.options.tune.budget : vit.budget;
-  memory.ahead = budget / kMostForRows;
-  const auto at_hand = sum_of(most_frames(task, {&split.train, &split.validation, &split.test},
-                                          std::max(task.options.batch, kTunedExamsAtOnce), 0));
+  memory.ahead = budget / kMaxForRows;
+  const auto at_hand = sum_of(max_frames(task, {&split.train, &split.validation, &split.test},
+                                         std::max(task.options.batch, kTunedExamsAtOnce), 0));
   const std::uint64_t group =
       static_cast<std::uint64_t>(at_hand) * row_format(*task.dataset.cache, RowKind::kCut).bytes();
   const bool reads_ahead = budget == 0 || kStreamGroups * group <= memory.ahead;
@@ -92,7 +91,7 @@ TuneMemory plan_tuning(const FitTask& task) {
       task, memory.parameters + memory.rows + predict_model(task, memory.micro_batches).fixed);
   if (memory.step > 0)
     memory.micro_batches =
-        micro_batches_that_fit(task, memory.micro_batches, memory.step / kMostForModel);
+        micro_batches_that_fit(task, memory.micro_batches, memory.step / kMaxForModel);
   return memory;
 }
 
@@ -181,7 +180,7 @@ double training_values(const StepValues& values, const FitTask& task, const Fram
                        double exams) {
   if (records_steps(task)) return recorded_values(values, task, frames, exams);
   if (!is_fused(task)) return values.by_autograd(frames.of(exams), exams, frames.most, true);
-  const double slices = std::clamp(std::floor(exams / kExamsPerSlice), 1.0, double(kMostSlices));
+  const double slices = std::clamp(std::floor(exams / kExamsPerSlice), 1.0, double(kMaxSlices));
   const double each = std::ceil(exams / slices), n = frames.of(each);
   const double mixed = task.options.mixup > 0 ? n * double(task.config.dimension) : 0;
   return slices * (values.forward(n, each) + values.backward(n, each) + mixed) +

@@ -26,8 +26,8 @@ namespace coldframe::temporal {
 void draw_partners(std::span<BatchItem> items, const Dataset& dataset, double alpha,
                    std::uint64_t seed, std::uint64_t epoch);
 
-// Beta(α, α) by Jöhnk's rejection (1964), for α from kLeastMixup to kMostMixup.
-inline constexpr double kLeastMixup = 0.01, kMostMixup = 4;
+// Beta(α, α) by Jöhnk's rejection (1964), for α from kMinMixup to kMaxMixup.
+inline constexpr double kMinMixup = 0.01, kMaxMixup = 4;
 double draw_beta(double alpha, CounterRandom& random);
 
 // A fit minimises the losses of all targets of a cohort, with their weights.

@@ -30,7 +30,7 @@ namespace {
 using Vector = std::vector<double>;
 
 constexpr std::size_t kRemembered = 12;
-constexpr std::size_t kMostSteps = 500;
+constexpr std::size_t kMaxSteps = 500;
 
 double dot(const Vector& a, const Vector& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
@@ -73,7 +73,7 @@ Vector minimise(const Objective64& function, Vector start, std::span<const doubl
   Vector x = std::move(start), gradient(n), next(n), next_gradient(n);
   double value = function(x, gradient);
   std::deque<Step> steps;
-  for (std::size_t step = 0; step < kMostSteps; ++step) {
+  for (std::size_t step = 0; step < kMaxSteps; ++step) {
     double left = 0;  // twice what can be gained, by `scale`
     for (std::size_t i = 0; i < n; ++i) left += gradient[i] * scale[i] * gradient[i];
     if (left <= tolerance * (std::abs(value) + 1e-6)) break;
@@ -106,7 +106,7 @@ Vector minimise(const Objective64& function, Vector start, std::span<const doubl
 namespace {
 
 // Directions in which so small a share of the rows' variance lies are rounding.
-constexpr double kLeastVariance = 1e-12;
+constexpr double kMinVariance = 1e-12;
 // Losses of predictions are compared, whose error need not be smaller.
 constexpr double kChoiceTolerance = 1e-6;
 
@@ -181,8 +181,7 @@ PrincipalAxes principal_axes(const torch::Tensor& x) {
   const bool wide = x.size(1) > x.size(0);
   auto [variance, axes] = torch::linalg_eigh(wide ? x.mm(x.t()) : x.t().mm(x), "L");
   const double most = variance.numel() > 0 ? variance.max().item<double>() : 0;
-  const torch::Tensor kept =
-      (variance > std::max(most * kLeastVariance, 1e-300)).nonzero().flatten();
+  const torch::Tensor kept = (variance > std::max(most * kMinVariance, 1e-300)).nonzero().flatten();
   variance = variance.index_select(0, kept);
   axes = axes.index_select(1, kept);
   if (wide) axes = x.t().mm(axes) / variance.sqrt();

@@ -58,7 +58,7 @@ BatchOutputs training_outputs(SequenceModel& model, const Dataset& dataset,
 namespace {
 
 std::size_t slice_count(std::size_t exams) {
-  return std::clamp<std::size_t>(exams / kExamsPerSlice, 1, kMostSlices);
+  return std::clamp<std::size_t>(exams / kExamsPerSlice, 1, kMaxSlices);
 }
 
 std::span<const BatchItem> slice_of(std::span<const BatchItem> items, std::size_t slice,
@@ -168,7 +168,7 @@ LossSum RecordedStep::compute(std::vector<BatchItem> items, const Dropout& dropo
   const LossSum total = fit_.objective.weights_of(items);
   std::size_t longest = 0;
   for (const BatchItem& item : items) longest = std::max(longest, item.frames.features.size());
-  const std::size_t rows = padded_rows(longest, fit_.most_frames);
+  const std::size_t rows = padded_rows(longest, fit_.max_frames);
   Recorded& step = by_rows_.try_emplace(rows, make_).first->second;
   if (!draws_) draws_.emplace(fit_.config, dropout, fit_.dataset.device);
   fill(step, std::move(items), rows, dropout, learning_rate, total.targets[0].weight);

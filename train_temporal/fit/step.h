@@ -38,7 +38,7 @@ BatchOutputs training_outputs(SequenceModel& model, const Dataset& dataset,
 
 // A slice's weight gradients cost the same however few exams
 // it has; four slices keep four cores busy.
-inline constexpr std::size_t kExamsPerSlice = 8, kMostSlices = 4;
+inline constexpr std::size_t kExamsPerSlice = 8, kMaxSlices = 4;
 
 class FusedStep {
  public:
@@ -98,9 +98,9 @@ class RecordedStep {
     const ModelConfig& config;
     const Dataset& dataset;  // its features: on the device, or of the batch at hand
     const Objective& objective;
-    AdamW& optimizer;                // of the model alone, at one rate
-    std::size_t batch, most_frames;  // exams of a step; frames of an exam
-    double clip;                     // as AdamW::clip_gradients() takes it
+    AdamW& optimizer;               // of the model alone, at one rate
+    std::size_t batch, max_frames;  // exams of a step; frames of an exam
+    double clip;                    // as AdamW::clip_gradients() takes it
   };
 
   // True for networks that read forwards, so that padding is not seen, and get nothing that is

@@ -31,14 +31,14 @@ SummaryDesign summary_design(const torch::Tensor& summaries, const torch::Tensor
 
 SummaryDesign summary_design(const torch::Tensor& summaries, const torch::Tensor& covariates) {
   // Of the deviations' mean: what was constant here cannot blow up elsewhere.
-  constexpr double kLeastDeviation = 0.01;
+  constexpr double kMinDeviation = 0.01;
   SummaryDesign design;
   const torch::Tensor table = summaries.to(torch::kFloat64);
   const torch::Tensor count = table.isnan().logical_not().sum(0).clamp_min(1);
   design.mean = table.nan_to_num(0.0).sum(0) / count;
   const torch::Tensor from_mean = (table - design.mean).nan_to_num(0.0);
   design.deviation = (from_mean.square().sum(0) / count).sqrt();
-  const double floor = kLeastDeviation * design.deviation.mean().item<double>();
+  const double floor = kMinDeviation * design.deviation.mean().item<double>();
   design.deviation = design.deviation.clamp_min(floor > 0 ? floor : 1.0);
   design.x = from_mean / design.deviation;
   if (!covariates.defined()) return design;

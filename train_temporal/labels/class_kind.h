@@ -10,7 +10,7 @@
 namespace coldframe::temporal {
 
 class ClassKind : public TaskKind {
-  static constexpr int kMostExampleClasses = 3;
+  static constexpr int kMaxExampleClasses = 3;
 
  public:
   using TaskKind::TaskKind;
@@ -52,7 +52,7 @@ class ClassKind : public TaskKind {
   }
   std::vector<Example> examples(double label, std::span<const double> scores,
                                 int decision) const override {
-    if (decision >= kMostExampleClasses) return {};
+    if (decision >= kMaxExampleClasses) return {};
     return {{decision, decision == static_cast<int>(label),
              scores[static_cast<std::size_t>(decision)]}};
   }

@@ -113,7 +113,7 @@ class BinaryKind : public NominalKind {
  public:
   constexpr BinaryKind() : NominalKind(Task::kBinary, "binary") {}
 
-  std::size_t most_classes() const override { return 2; }
+  std::size_t max_classes() const override { return 2; }
   bool has_threshold() const override { return true; }
   bool is_sound(const Target& target) const override { return target.classes.size() == 2; }
   std::string note_on_labels(const Target&, bool, bool) const override { return {}; }

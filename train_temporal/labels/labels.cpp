@@ -112,7 +112,7 @@ std::string some_of(const std::vector<std::string>& names) {
 
 namespace {
 
-constexpr std::size_t kMostBins = 10, kExamsPerBin = 10;
+constexpr std::size_t kMaxBins = 10, kExamsPerBin = 10;
 constexpr double kMasked = std::numeric_limits<double>::quiet_NaN();
 
 double number_of(const std::string& value) {
@@ -134,7 +134,7 @@ void check_labels(const std::vector<std::string>& classes, const Labels& labels,
                            classes[0], "'; two are needed",
                            changes.empty() ? "" : "; " + tell_changes(labels.name, changes)));
   }
-  const std::size_t most = labels.kind().most_classes();
+  const std::size_t most = labels.kind().max_classes();
   if (!labels.kind().names_classes() || classes.size() <= most) return;
   if (most > 2)
     throw DataError(concat("column '", labels.name, "' holds ", classes.size(),
@@ -250,7 +250,7 @@ void stratify_numbers(Labels& labels) {
     if (!std::isnan(labels.number[i])) order.push_back(i);
   }
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return labels.number[i]; });
-  labels.bins = std::clamp<std::size_t>(order.size() / kExamsPerBin, 1, kMostBins);
+  labels.bins = std::clamp<std::size_t>(order.size() / kExamsPerBin, 1, kMaxBins);
   labels.value.assign(labels.number.size(), kUnlabeled);
   std::size_t bin = 0;
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
@@ -280,7 +280,7 @@ void require_learnable(const Labels& labels, std::span<const cache::ExamInfo> ex
       const double label = labels.at(exam, row);
       if (std::isnan(label) || is_learnable(label)) continue;
       throw DataError(concat("exam '", exams[exam].id, "': column '", labels.name, "' holds ",
-                             exact(label), "; numbers up to ", exact(kMostLearnt),
+                             exact(label), "; numbers up to ", exact(kMaxLearnt),
                              " can be learnt (training computes in float32): correct it, or leave "
                              "the field empty"));
     }
@@ -601,7 +601,7 @@ double time_from(const std::string& text, const LabelOptions& options, const std
   double time = 0;
   if (parse_double(text, time) && is_learnable(time) && time >= 0) return time;
   throw DataError(concat("exam '", exam, "': column '", options.target, "' holds '", text,
-                         "'; a time to an event is a number from 0 to ", exact(kMostLearnt),
+                         "'; a time to an event is a number from 0 to ", exact(kMaxLearnt),
                          " (empty fields and 'nan' are masked)"));
 }
 

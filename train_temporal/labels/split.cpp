@@ -193,18 +193,18 @@ std::vector<std::size_t> assign_groups(std::span<const PatientGroup> groups,
   if (groups.empty()) return {};
   constexpr std::uint64_t kAttempts = 8;  // the greedy order is partly chance: the best of a few
   std::vector<std::size_t> best;
-  double least_lacking = 0, least_cost = 0;
+  double min_lacking = 0, min_cost = 0;
   for (std::uint64_t attempt = 0; attempt < kAttempts; ++attempt) {
     Assignment assignment(groups, shares);
     CounterRandom keyed(key);
     assignment.fill(CounterRandom({keyed.next(), attempt}));
     assignment.repair();
     const double lacking = assignment.lacking(), cost = assignment.cost();
-    if (best.empty() || lacking < least_lacking - 1e-9 ||
-        (lacking <= least_lacking + 1e-9 && cost < least_cost)) {
+    if (best.empty() || lacking < min_lacking - 1e-9 ||
+        (lacking <= min_lacking + 1e-9 && cost < min_cost)) {
       best = assignment.parts();
-      least_lacking = lacking;
-      least_cost = cost;
+      min_lacking = lacking;
+      min_cost = cost;
     }
   }
   return best;

@@ -12,11 +12,11 @@ namespace coldframe::temporal {
 
 namespace {
 
-constexpr std::size_t kMostWholeNumbers = 20;  // more are taken for a measurement
+constexpr std::size_t kMaxWholeNumbers = 20;  // more are taken for a measurement
 
 // What a file may say of a target of this kind.
 std::string expected_target(const TaskKind& kind) {
-  if (kind.names_classes()) return kind.most_classes() == 2 ? "2 classes" : "at least 2 classes";
+  if (kind.names_classes()) return kind.max_classes() == 2 ? "2 classes" : "at least 2 classes";
   if (kind.scale != Scale::kTime) return "no class";
   return "no class, an event, and horizons that ascend from above 0";
 }
@@ -33,7 +33,7 @@ Task task_of_values(std::span<const std::string> values, bool numeric) {
                           double number = 0;
                           return parse_double(value, number) && number != std::floor(number);
                         });
-  const bool measured = numeric && (fraction || values.size() > kMostWholeNumbers);
+  const bool measured = numeric && (fraction || values.size() > kMaxWholeNumbers);
   return measured && values.size() > 2 ? Task::kRegression : Task::kMulticlass;
 }
 

@@ -203,8 +203,8 @@ class TaskKind {
   virtual Task of_classes(std::size_t) const { return task; }
   // A column's values are classes, and at most so many; else numbers.
   virtual bool names_classes() const { return false; }
-  virtual std::size_t most_classes() const { return 64; }  // more is an identifier or a measurement
-  virtual bool has_threshold() const { return false; }     // see Target
+  virtual std::size_t max_classes() const { return 64; }  // more is an identifier or a measurement
+  virtual bool has_threshold() const { return false; }    // see Target
   // What there is to say of the labels that were found; `numeric`: all are numbers.
   virtual std::string note_on_labels(const Target& target, bool numeric,
                                      bool task_was_asked) const {

@@ -143,7 +143,7 @@ const Architecture kTcn{.name = "tcn",
                         .layers_over_frames = tcn_layers,
                         .ordered = true,
                         .layers = 3,
-                        .most_layers = 16,
+                        .max_layers = 16,
                         .kept = {6.5, 11, 0, 10.2}};
 
 constexpr NamedModel kConvolutionalNames[] = {

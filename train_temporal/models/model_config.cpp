@@ -100,7 +100,7 @@ ModelConfig model_config_from_json(const Json& json) {
     config.clock_width = bounded("clock_width", 0, 1 << 12);
     config.outputs = bounded("classes", 1, 1 << 16);
     config.hidden = bounded("hidden", 1, 1 << 16);
-    config.layers = bounded("layers", 1, config.architecture->most_layers);
+    config.layers = bounded("layers", 1, config.architecture->max_layers);
     config.bidirectional = json.at("bidirectional").get<bool>();
     config.pool = pick("temporal_pool", kTemporalPools);
     config.time = json.at("time").get<bool>();

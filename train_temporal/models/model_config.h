@@ -52,7 +52,7 @@ struct Architecture {
   bool even_width = false;   // `hidden` is even
   bool by_steps = true;      // is trained; else fitted exactly, with nothing to search or to tune
   std::int64_t layers = 1;   // unless --layers says otherwise
-  std::int64_t most_layers = 64;
+  std::int64_t max_layers = 64;
   KeptValues kept = {}, kept_decaying = {};  // the latter with --time-encoding decay
 };
 

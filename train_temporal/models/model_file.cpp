@@ -26,7 +26,7 @@ Json card_json(const ModelMetadata& card) {
   json["seed"] = card.seed;
   json["fit_seed"] = card.fit_seed;
   json["source_kinds"] = card.source_kinds;
-  json["frames"] = {card.least_frames, card.most_frames};
+  json["frames"] = {card.least_frames, card.max_frames};
   if (!card.arrangement.visits.empty()) json["visits"] = card.arrangement.visits;
   if (!card.arrangement.stream_column.empty()) json["streams"] = card.arrangement.stream_column;
   if (!card.covariates.empty()) json["covariates"] = card.covariates.to_json();
@@ -49,7 +49,7 @@ ModelMetadata card_from_json(const Json& json) {
   card.fit_seed = json.at("fit_seed").get<std::uint64_t>();
   card.source_kinds = json.at("source_kinds").get<std::vector<std::string>>();
   card.least_frames = json.at("frames").at(0).get<std::size_t>();
-  card.most_frames = json.at("frames").at(1).get<std::size_t>();
+  card.max_frames = json.at("frames").at(1).get<std::size_t>();
   card.arrangement = {json.value("streams", ""), card.config.streams, json.value("visits", "")};
   if (card.arrangement.stream_column.empty() != card.config.streams.empty())
     throw DataError("its card and its model do not agree on streams; the file is damaged");

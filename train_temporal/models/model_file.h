@@ -25,7 +25,7 @@ struct ModelMetadata {
   std::size_t repeat = 0, fold = 0, seed = 0;
   std::uint64_t fit_seed = 0;  // of all the fit's random numbers
   // Present frames of the shortest and the longest exam that it was fitted on; 0: unknown.
-  std::size_t least_frames = 0, most_frames = 0;
+  std::size_t least_frames = 0, max_frames = 0;
   Arrangement arrangement = {};       // of the exams that it reads
   CovariateEncoding covariates = {};  // learnt from its training part
   // The ViT was trained with it; its weights lie in backbone_folder().

@@ -66,7 +66,7 @@ torch::Tensor maximum(const FrameGrid& frames) {
 torch::Tensor deviation(const FrameGrid& frames) {
   const torch::Tensor from_mean = (frames.values - frames.mean().unsqueeze(1)) * frames.seen;
   const torch::Tensor variance = from_mean.square().sum(1) / frames.count();
-  return variance.clamp_min(kLeastSummaryVariance).sqrt();
+  return variance.clamp_min(kMinSummaryVariance).sqrt();
 }
 
 // FrameGrid at unknown times are left out of slopes per second.

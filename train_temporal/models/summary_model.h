@@ -26,7 +26,7 @@ enum class Family : std::int64_t {
 };
 inline constexpr std::int64_t kFamilies = 9;
 // Below this a variance counts as this: the square root has a slope there.
-inline constexpr double kLeastSummaryVariance = 1e-12;
+inline constexpr double kMinSummaryVariance = 1e-12;
 
 // "mean", "last − first", …: in reports.
 std::string family_name(Family family);

@@ -105,9 +105,9 @@ void require_at_least(const char* option, std::int64_t value, std::int64_t least
 
 void check_image_size(const ImageSize& size, std::int64_t patch) {
   for (const std::int64_t side : {size.height, size.width}) {
-    if (side < patch || side > kMostImageSide || side % patch != 0)
+    if (side < patch || side > kMaxImageSide || side % patch != 0)
       throw ConfigError(concat("images of ", size, ": expected sides that are multiples of ", patch,
-                               ", the ViT's patch, up to ", kMostImageSide,
+                               ", the ViT's patch, up to ", kMaxImageSide,
                                "; give them as --image-size"));
   }
 }

@@ -190,7 +190,7 @@ void add_budgets(std::vector<Trial>& trials, MeasuredVit& vit, const Costs& cost
     const std::uint64_t budget = whole / share;
     const std::int64_t at_once =
         tune::exams_that_fit(exams, budget, tune::Strategy::kCheap, task_of);
-    const tune::ConsideredWay best = tune::consider_ways(task_of(at_once), budget).front();
+    const tune::RankedSchedule best = tune::rank_schedules(task_of(at_once), budget).front();
     if (!best.fits) continue;
     const std::string in_turn =
         at_once < exams

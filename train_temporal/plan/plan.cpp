@@ -78,12 +78,12 @@ MostExams most_exams(const Query& query, const Part& part, const Row& row) {
   for (std::size_t card = 0; card < std::size(kCards); ++card) {
     const std::uint64_t memory = static_cast<std::uint64_t>(kCards[card]) * kGiB;
     std::int64_t low = 0, high = 1;
-    while (high <= kMostExams && bytes_of(high) <= memory) low = high, high *= 2;
+    while (high <= kMaxExams && bytes_of(high) <= memory) low = high, high *= 2;
     while (high - low > 1) {
       const std::int64_t middle = low + (high - low) / 2;
       (bytes_of(middle) <= memory ? low : high) = middle;
     }
-    most[card] = std::min(low, kMostExams);
+    most[card] = std::min(low, kMaxExams);
   }
   return most;
 }
@@ -375,7 +375,7 @@ std::vector<Row> Part::rows_within(std::uint64_t budget) const {
       query_.coupled ? query_.exams
                      : tune::exams_that_fit(query_.exams, budget, Strategy::kCheap, task_of);
   std::vector<Row> rows;
-  for (const tune::ConsideredWay& each : tune::consider_ways(task(at_once), budget))
+  for (const tune::RankedSchedule& each : tune::rank_schedules(task(at_once), budget))
     if (each.fits) rows.push_back(row(each.way, each.use, at_once));
   return rows;
 }

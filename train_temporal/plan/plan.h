@@ -128,10 +128,10 @@ std::vector<Row> rows_within(const Query& query, const Trained& trained, std::ui
 // Cards' memory, in GiB.
 inline constexpr std::int64_t kCards[] = {8, 11, 16, 24, 40, 80};
 inline constexpr std::uint64_t kGiB = 1ull << 30;
-// The most exams of query.frames frames in a step that fit each card, counted up to kMostExams;
+// The most exams of query.frames frames in a step that fit each card, counted up to kMaxExams;
 // 0: not one.
 using MostExams = std::array<std::int64_t, std::size(kCards)>;
-inline constexpr std::int64_t kMostExams = 1000000;
+inline constexpr std::int64_t kMaxExams = 1000000;
 // For each row, by its way.
 std::vector<MostExams> most_exams(const Query& query, const std::vector<Row>& rows);
 

@@ -109,7 +109,8 @@ struct ModelResult {
   std::vector<std::vector<FoldScores>> fits = {};
   std::vector<MetricSummary> summary = {};
   std::vector<PairedDifference> difference = {};  // main model − this one; empty for the main model
-  bool is_as_it_is = false;  // of a finished run: claims are of its fits, and not of others like it
+  bool is_finished_run =
+      false;  // of a finished run: claims are of its fits, and not of others like it
   bool folds_together = false;  // a repeat is one part, in which exams of several folds are ranked
 };
 // Fills the figures and, for all but the first, differences; returns the tables that they come

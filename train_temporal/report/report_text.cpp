@@ -872,7 +872,7 @@ std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, doubl
     if (tables.size() == 1) main = own;
     if (tables.size() > 1) {
       model.difference = paired_differences(tables.front(), tables.back());
-      if (!model.is_as_it_is) include_fits(model.difference, main, own, level);
+      if (!model.is_finished_run) include_fits(model.difference, main, own, level);
     }
     if (done) done();
   }

@@ -18,7 +18,7 @@ namespace coldframe::temporal {
 namespace {
 
 // Five exams on either side reach any figure by chance once in a hundred times.
-constexpr std::size_t kLeastOfClass = 5, kLeastOfCategory = 5;
+constexpr std::size_t kMinOfClass = 5, kMinOfCategory = 5;
 
 // The exams of which the covariate and the answer are known.
 struct Known {
@@ -35,7 +35,7 @@ std::vector<std::string> without_small(const Known& known) {
     patients[known.value[i]].insert(known.patient[i]);
   std::vector<std::string> values;
   for (const std::string& value : known.value)
-    values.push_back(patients[value].size() < kLeastOfCategory ? "few" : "of " + value);
+    values.push_back(patients[value].size() < kMinOfCategory ? "few" : "of " + value);
   return values;
 }
 
@@ -69,19 +69,19 @@ double auroc_of(const Known& known, bool category) {
   std::vector<int> positive;
   for (const double truth : known.truth) positive.push_back(truth > 0);
   const auto count = static_cast<std::size_t>(std::ranges::count(positive, 1));
-  if (std::min(count, positive.size() - count) < kLeastOfClass) return 0;
+  if (std::min(count, positive.size() - count) < kMinOfClass) return 0;
   return either_way(auroc(foretold(known, category), positive), category);
 }
 
 double correlation_of(const Known& known, bool category) {
-  if (known.truth.size() < 2 * kLeastOfClass) return 0;
+  if (known.truth.size() < 2 * kMinOfClass) return 0;
   const MetricValue figure = spearman(foretold(known, category), known.truth);
   if (!figure.defined()) return 0;
   return category ? figure.value : std::abs(figure.value);
 }
 
 double concordance_of(const Known& known, bool category) {
-  if (known.truth.size() < 2 * kLeastOfClass) return 0;
+  if (known.truth.size() < 2 * kMinOfClass) return 0;
   std::vector<double> risk = foretold(known, category);
   for (double& value : risk) value = -value;  // who has the event late has a low one
   return either_way(harrell_c({known.truth, known.event}, risk), category);
@@ -150,7 +150,7 @@ std::vector<std::string> near_leaks(const CovariateColumn& column, const Targets
 
 namespace {
 
-constexpr std::size_t kMostLearnt = 50;
+constexpr std::size_t kMaxLearnt = 50;
 
 std::vector<std::string> at(const std::vector<std::string>& values,
                             const std::vector<std::size_t>& exams) {
@@ -193,11 +193,11 @@ void check_values(const CovariateColumn& column, const Cohort& cohort,
     refuse(column.name, concat("all labelled exams have '", different.front(),
                                "', which tells nothing; leave it out"));
   if (!column.category) return;
-  if (different.size() > kMostLearnt)
+  if (different.size() > kMaxLearnt)
     refuse(column.name,
            concat("the column has ", different.size(),
                   " different values that are no numbers, or are taken for categories (",
-                  some_of(different), "); at most ", kMostLearnt,
+                  some_of(different), "); at most ", kMaxLearnt,
                   " can be learnt: make a column of groups of them"));
   if (different.size() > 2 && one_to_one(values, at(cohort.patients, used)))
     refuse(column.name,

@@ -290,7 +290,7 @@ ModelChoice Experiment::choice(const FitName& fit) const {
 ModelConfig Experiment::config(const FitName& fit) const {
   const ModelChoice own = choice(fit);
   ModelConfig result = own.architecture;
-  const std::string model = thawed(fit.model, options);
+  const std::string model = tuned_counterpart(fit.model, options);
   if (is_twin(model)) set_model(result, own.model);
   set_model(result, model == options.model ? own.model : model);
   if (fit.frame == kSummaryModel) result.architecture = &kSummary;
@@ -380,15 +380,15 @@ std::size_t best_of(std::span<const FinishedFit> fits) {
 std::vector<std::string> candidates(const Experiment& experiment, const std::string& model) {
   if (chooses_summaries(experiment, model) && budget_holds_summary(experiment, model))
     return {kSequence, kSummaryModel};
-  const bool chooses = thawed(model, experiment.options) == kSingle &&
+  const bool chooses = tuned_counterpart(model, experiment.options) == kSingle &&
                        experiment.options.single_frame == kBestFrame &&
                        !experiment.base.per_frame();
   return chooses ? words_in(single_frames()) : std::vector<std::string>{""};
 }
 
 // Each has a stream of its own.
-constexpr std::size_t kMostOnAGpu = 16;
-static_assert(kMostOnAGpu < OwnStream::kMost);
+constexpr std::size_t kMaxOnAGpu = 16;
+static_assert(kMaxOnAGpu < OwnStream::kMost);
 
 FitPlan plan_fits(const Experiment& experiment) {
   const TrainOptions& options = experiment.options;
@@ -404,7 +404,7 @@ FitPlan plan_fits(const Experiment& experiment) {
       }));
   const std::size_t devices = experiment.datasets.size();
   std::size_t wanted = options.jobs > 0 ? options.jobs : usual_jobs(experiment, threads);
-  if (!experiment.device().is_cpu()) wanted = std::min(wanted, devices * kMostOnAGpu);
+  if (!experiment.device().is_cpu()) wanted = std::min(wanted, devices * kMaxOnAGpu);
   plan.side_by_side = std::max<std::size_t>(std::min(wanted, plan.trained), 1);
   plan.threads_per_fit = std::max<std::size_t>(threads / plan.side_by_side, 1);
   plan.on_a_device = (plan.side_by_side + devices - 1) / devices;
@@ -447,7 +447,7 @@ void run_fits(const Experiment& experiment, const RunFolder& folder, const char*
     throw SystemError(concat(
         "there is not enough memory for the features, the model and its gradients, which take "
         "about ",
-        human_bytes(least_memory(experiment)), " at least",
+        human_bytes(min_memory(experiment)), " at least",
         experiment.options.memory_budget > 0
             ? concat(" where ", human_bytes(experiment.options.memory_budget), " are allowed")
             : "",

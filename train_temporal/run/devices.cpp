@@ -262,7 +262,7 @@ std::uint64_t predicted_peak(const Experiment& experiment) {
   return features + plan.on_a_device * (most + vit_step(experiment)) + vit_tensors(experiment);
 }
 
-std::uint64_t least_memory(const Experiment& experiment) {
+std::uint64_t min_memory(const Experiment& experiment) {
   const std::uint64_t most = most_of_fits(experiment, [](const FitTask& task) {
     return predict_memory(task, {1, 1}).total();
   });

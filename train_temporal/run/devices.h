@@ -84,7 +84,7 @@ std::uint64_t predicted_peak(const Experiment& experiment);
 std::uint64_t vit_tensors(const Experiment& experiment);
 
 // Features and one fit with one exam at a time: less does not do.
-std::uint64_t least_memory(const Experiment& experiment);
+std::uint64_t min_memory(const Experiment& experiment);
 
 KeyValues to_facts(const MemoryUse& use);
 Json to_json(const MemoryUse& use);

@@ -38,17 +38,17 @@ std::string warn_of_same_ids(std::size_t known, const std::string& run,
 
 std::string warn_of_lengths(const ModelMetadata& card, std::span<const cache::ExamInfo> exams,
                             const std::vector<std::size_t>& used) {
-  if (card.most_frames == 0) return {};
+  if (card.max_frames == 0) return {};
   std::size_t unlike = 0, least = SIZE_MAX, most = 0;
   for (std::size_t i : used) {
     const std::size_t frames = present_frames(exams[i]);
-    unlike += frames > 2 * card.most_frames || 2 * frames < card.least_frames;
+    unlike += frames > 2 * card.max_frames || 2 * frames < card.least_frames;
     least = std::min(least, frames);
     most = std::max(most, frames);
   }
   if (unlike == 0) return {};
   return concat(plural(unlike, "exam"), " of lengths far from those of the training (", least,
-                " to ", most, " frames here, ", card.least_frames, " to ", card.most_frames,
+                " to ", most, " frames here, ", card.least_frames, " to ", card.max_frames,
                 " there): nothing is known of how well the model does on these");
 }
 

@@ -445,7 +445,7 @@ void add_run(OptionRows& rows, TrainOptions& options) {
   rows.group("Run");
   rows.text("out", options.out, "RUN", "the run folder to make")
       .most_used()
-      .written_to(judges_itself);
+      .written_to(has_own_validator);
   rows.toggle("resume", options.existing.resume, "continue an interrupted run").most_used();
   rows.toggle("overwrite", options.existing.overwrite, "replace a run of the same name");
   rows.text("part", options.part, "I/N",
@@ -636,7 +636,7 @@ void add_fit(OptionRows& rows, FitOptions& fit) {
               "frame")
       .in("fit.noise")
       .searched(3, {.low = 0, .high = 1});
-  rows.number("mixup", fit.mixup, or_zero(between(kLeastMixup, kMostMixup)),
+  rows.number("mixup", fit.mixup, or_zero(between(kMinMixup, kMaxMixup)),
               "mix every exam with another one of its batch, by shares from Beta(N, N); 0: none")
       .in("fit.mixup");
   rows.number("label-smoothing", fit.objective.label_smoothing, below_one(),
@@ -771,7 +771,7 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
             "both runs have held out")
       .input();
   rows.text("out", options.out, "FOLDER", "write metrics, predictions and report.html here")
-      .written_to(judges_itself);
+      .written_to(has_own_validator);
   rows.toggle("overwrite", options.overwrite, "replace files of an earlier evaluation");
   add_questions(rows, options.questions);
   add_bootstrap(rows, options.bootstrap);

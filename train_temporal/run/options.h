@@ -256,7 +256,7 @@ struct ValueRow : OptionRow {
 };
 
 // Folders of runs and of evaluations judge themselves whether they may be replaced.
-inline bool judges_itself(const std::filesystem::path&) {
+inline bool has_own_validator(const std::filesystem::path&) {
   return true;
 }
 

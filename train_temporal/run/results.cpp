@@ -47,8 +47,8 @@ DataOverview overview(const Cohort& cohort, std::size_t target,
 
 namespace {
 
-constexpr std::size_t kMostGroups = 50;
-constexpr std::size_t kMostCategories = 50;
+constexpr std::size_t kMaxGroups = 50;
+constexpr std::size_t kMaxCategories = 50;
 
 // The name of what an exam is averaged into: its patient, or this patient's value of a column; an
 // exam without a value stays by itself.
@@ -115,10 +115,10 @@ void read_characteristics(ResolvedQuestions& asked, Cohort& cohort) {
   for (const std::string& name : asked.questions.characteristics) {
     std::vector<std::string> values = cohort.column(name, "characteristics");
     const std::vector<std::string> used = cohort.of_labeled(values), different = distinct(used);
-    if (different.size() > kMostCategories && !one_spelling(used).numeric)
+    if (different.size() > kMaxCategories && !one_spelling(used).numeric)
       throw ConfigError(concat("--characteristics ", name, ": the column has ", different.size(),
                                " different values that are no numbers (", some_of(different),
-                               "); at most ", kMostCategories, " categories make a table"));
+                               "); at most ", kMaxCategories, " categories make a table"));
     asked.characteristics.emplace_back(name, std::move(values));
   }
 }
@@ -127,11 +127,11 @@ void read_subgroups(ResolvedQuestions& asked, Cohort& cohort) {
   for (const std::string& name : asked.questions.subgroups) {
     std::vector<std::string> values = cohort.column(name, "subgroups");
     const std::vector<std::string> groups = distinct(cohort.of_labeled(values));
-    if (groups.size() < 2 || groups.size() > kMostGroups)
+    if (groups.size() < 2 || groups.size() > kMaxGroups)
       throw ConfigError(concat("--subgroups ", name, ": the column has ", groups.size(),
                                " different values of labelled exams",
                                groups.empty() ? "" : concat(", ", some_of(groups)),
-                               "; expected 2 to ", kMostGroups,
+                               "; expected 2 to ", kMaxGroups,
                                " (make a column of ranges of a number)"));
     asked.columns.emplace_back(name, std::move(values));
   }
@@ -157,7 +157,7 @@ Questions questions_of(const TrainOptions& options, Cohort& cohort) {
   const bool asked = std::ranges::find(columns, options.group) != columns.end();
   if (!options.each_group || asked || !questions.aggregate.empty()) return questions;
   const auto groups = distinct(cohort.of_labeled(cohort.column(options.group, "group")));
-  if (groups.size() >= 2 && groups.size() <= kMostGroups) columns.push_back(options.group);
+  if (groups.size() >= 2 && groups.size() <= kMaxGroups) columns.push_back(options.group);
   return questions;
 }
 
@@ -720,7 +720,7 @@ Pair pair_up(const FinishedRun (&runs)[2], std::size_t t) {
 ModelResult model_of(const std::string& name, const Pair& pair, std::size_t which, std::size_t t) {
   ModelResult result;
   result.name = name;
-  result.is_as_it_is = true;
+  result.is_finished_run = true;
   result.folds_together = !pair.same_folds;
   result.folds = labelled_folds(pair.of[which], t);
   return result;

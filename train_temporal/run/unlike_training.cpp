@@ -23,15 +23,15 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 // Principal components that are kept, at most a quarter of the exams; and the exams that they are
 // found by, for more would not move so few.
-constexpr std::int64_t kMostAxes = 10, kExamsForAxes = 1024;
+constexpr std::int64_t kMaxAxes = 10, kExamsForAxes = 1024;
 // What a cohort is like is known from so many exams; the means of all of them might fill the
 // memory.
-constexpr std::size_t kMostExams = 1 << 15;
+constexpr std::size_t kMaxExams = 1 << 15;
 // Distances that differ by rounding alone are equal.
 constexpr double kRounding = 1e-9;
 constexpr std::size_t kNumbers = 1;  // the first trait that is a number of an exam
 // Lengths, intervals and starts that do not vary are alike up to a twentieth.
-constexpr double kLeastPaceDeviation = 0.05;
+constexpr double kMinPaceDeviation = 0.05;
 
 torch::Tensor row_of(const std::vector<double>& values) {
   return torch::tensor(values, torch::kFloat64);
@@ -39,9 +39,9 @@ torch::Tensor row_of(const std::vector<double>& values) {
 
 std::vector<std::size_t> evenly(const std::set<std::size_t>& used) {
   const std::vector<std::size_t> all(used.begin(), used.end());
-  if (all.size() <= kMostExams) return all;
+  if (all.size() <= kMaxExams) return all;
   std::vector<std::size_t> some;
-  for (std::size_t i = 0; i < kMostExams; ++i) some.push_back(all[i * all.size() / kMostExams]);
+  for (std::size_t i = 0; i < kMaxExams; ++i) some.push_back(all[i * all.size() / kMaxExams]);
   return some;
 }
 
@@ -51,7 +51,7 @@ torch::Tensor pace_of(const std::vector<double>& values) {
   const torch::Tensor known = all.index({all.isfinite()});
   if (known.numel() == 0) return torch::full({2}, kUnknown, torch::kFloat64);
   const torch::Tensor deviation = (known - known.mean()).square().mean().sqrt();
-  return torch::stack({known.mean(), deviation.clamp_min(kLeastPaceDeviation)});
+  return torch::stack({known.mean(), deviation.clamp_min(kMinPaceDeviation)});
 }
 
 ExamTraits chosen(const ExamTraits& all, const std::vector<std::int64_t>& rows) {
@@ -70,7 +70,7 @@ std::pair<torch::Tensor, torch::Tensor> principal_axes(torch::Tensor z) {
     z = z.index_select(0, at::div(evenly, kExamsForAxes, "floor"));
   }
   const std::int64_t n = z.size(0), width = z.size(1);
-  const std::int64_t k = std::min({kMostAxes, n / 4, width - 1});
+  const std::int64_t k = std::min({kMaxAxes, n / 4, width - 1});
   const bool wide = width > n;  // then by products of exams (Turk and Pentland 1991)
   const torch::Tensor products = (wide ? z.mm(z.t()) : z.t().mm(z)).to(torch::kFloat64) / n;
   const auto [values, vectors] = at::linalg_eigh(products);  // rising

@@ -22,7 +22,7 @@ constexpr const char* kFrozenPrefix = "frozen-";
 
 fs::path earlier_model(const Experiment& experiment, const FitName& fit) {
   const fs::path& run = experiment.options.tune.from;
-  const std::string model = thawed(fit.model, experiment.options);
+  const std::string model = tuned_counterpart(fit.model, experiment.options);
   const bool repeated = experiment.splits.back().repeat > 0;
   const fs::path folder =
       model == experiment.options.model ? models_folder(run) : control_folder(run, model);
@@ -75,7 +75,7 @@ FitName frozen_fit(const FitName& tuned, const TrainOptions& options) {
   return fit;
 }
 
-std::string thawed(const std::string& model, const TrainOptions& options) {
+std::string tuned_counterpart(const std::string& model, const TrainOptions& options) {
   const std::string prefix = kFrozenPrefix;
   if (model == kFrozen) return options.model;
   return model.starts_with(prefix) ? model.substr(prefix.size()) : model;

@@ -18,7 +18,7 @@ namespace coldframe::temporal {
 // The fit on cached features from which a tuned one goes on.
 FitName frozen_fit(const FitName& tuned, const TrainOptions& options);
 // The model of which frozen_fit() names a fit; other names stay.
-std::string thawed(const std::string& model, const TrainOptions& options);
+std::string tuned_counterpart(const std::string& model, const TrainOptions& options);
 
 // The weights that a fit goes on from: of a tuned one those of its frozen_fit(), of that one those
 // in the run --from names. Null where it starts anew.

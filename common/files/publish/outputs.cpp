@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostLinks = 40;           // Linux's own limit (path_resolution(7))
+constexpr int kMaxLinks = 40;            // Linux's own limit (path_resolution(7))
 constexpr int kBetweenLooksMs = 50;      // for a reader, or a stop request
 constexpr std::size_t kBlock = 1 << 16;  // bytes
 
@@ -67,7 +67,7 @@ fs::path link_target(fs::path path) {
   for (int links = 0; fs::is_symlink(fs::symlink_status(path, error)); ++links) {
     if (is_descriptor(path)) return path;
     const fs::path target = fs::read_symlink(path, error);
-    if (error || links == kMostLinks)
+    if (error || links == kMaxLinks)
       file_calls::refuse("follow", path, error ? error.value() : ELOOP);
     path = target.is_absolute() ? target : path.parent_path() / target;
   }

@@ -537,8 +537,8 @@ void ClipDecoder::send_packet() {
 
 // What the decoder refuses is the packet that it got last.
 void ClipDecoder::note_refusal(int status) {
-  constexpr int kMostRefusals = 1 << 16;
-  if (status == AVERROR(ENOMEM) || packets_.empty() || ++refusals_ > kMostRefusals) refuse(status);
+  constexpr int kMaxRefusals = 1 << 16;
+  if (status == AVERROR(ENOMEM) || packets_.empty() || ++refusals_ > kMaxRefusals) refuse(status);
   packets_.back().is_damaged = true;
 }
 

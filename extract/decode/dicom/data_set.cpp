@@ -231,8 +231,8 @@ struct FileMeta {
 };
 
 // Group 2 is in explicit little endian (PS3.10 section 7.1), which some writers forget.
-FileMeta read_meta(const ByteSource& bytes, std::uint64_t most_bytes) {
-  const std::string head = bytes.read(0, std::min(bytes.size(), most_bytes));
+FileMeta read_meta(const ByteSource& bytes, std::uint64_t max_bytes) {
+  const std::string head = bytes.read(0, std::min(bytes.size(), max_bytes));
   const ByteCursor reader(head, std::endian::little);
   FileMeta meta;
   if (reader.holds(0, "DICM")) meta.end = 4;
@@ -258,13 +258,13 @@ FileMeta read_meta(const ByteSource& bytes, std::uint64_t most_bytes) {
 
 // Few files have long values there.
 FileMeta read_meta(const ByteSource& bytes) {
-  constexpr std::uint64_t kUsualBytes = 1 << 12, kMostBytes = 1 << 20;
+  constexpr std::uint64_t kUsualBytes = 1 << 12, kMaxBytes = 1 << 20;
   try {
     const FileMeta meta = read_meta(bytes, kUsualBytes);
     if (meta.end + 8 <= kUsualBytes) return meta;
   } catch (const DataError&) {
   }
-  return read_meta(bytes, kMostBytes);
+  return read_meta(bytes, kMaxBytes);
 }
 
 }  // namespace

@@ -204,7 +204,7 @@ constexpr std::uint64_t kSmallFrame = 1 << 22;
 constexpr std::uint32_t kItem = 0xE000, kSequenceEnd = 0xE0DD;
 
 // A file that is cut off may have this many frames fewer than its header states.
-constexpr std::uint64_t kMostLost = 1 << 16;
+constexpr std::uint64_t kMaxLost = 1 << 16;
 
 bool is_zero(const ByteSource& bytes, std::uint64_t at, std::uint64_t count) {
   constexpr std::uint64_t kPiece = 1 << 16;
@@ -417,7 +417,7 @@ void FrameData::find_native(const DataSet& data) {
   const std::uint64_t there = bytes.size() - std::min(native_.offset, bytes.size());
   const std::uint64_t frame_bytes = (layout_.frame_bits() + 7) / 8;
   if (native_.length > there &&
-      (there < frame_bytes || (native_.length - there) / frame_bytes > kMostLost)) {
+      (there < frame_bytes || (native_.length - there) / frame_bytes > kMaxLost)) {
     throw DataError(concat("it is truncated: ", native_.length,
                            " bytes of pixel data are announced, ", there, " are there"));
   }
@@ -487,7 +487,7 @@ void FrameData::find_whole_frames(const ByteSource& bytes, const std::vector<Ext
                                  : ends_frame(bytes, items.back(), syntax_.coding);
   if (!frames_.empty() && !last_is_whole) frames_.pop_back();
   const std::uint64_t frames = std::max<std::uint64_t>(wanted, frames_.size());
-  if (frames_.empty() || frames - frames_.size() > kMostLost) throw DataError(fault_);
+  if (frames_.empty() || frames - frames_.size() > kMaxLost) throw DataError(fault_);
   frames_.resize(frames);
   note_frames(std::ssize(frames_));
 }

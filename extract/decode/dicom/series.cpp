@@ -271,7 +271,7 @@ std::vector<std::size_t> different_patients(const std::vector<SeriesKeys>& keys)
   return {};
 }
 
-constexpr std::size_t kLongestPart = 16;  // of a code string (PS3.5 table 6.2-1)
+constexpr std::size_t kMaxPart = 16;  // of a code string (PS3.5 table 6.2-1)
 
 // A part that is fit for an id; "" for one that somebody filled with something else.
 std::string plain(std::string_view text) {
@@ -279,7 +279,7 @@ std::string plain(std::string_view text) {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
   };
   const bool usable =
-      !text.empty() && text.size() <= kLongestPart && std::all_of(text.begin(), text.end(), fits);
+      !text.empty() && text.size() <= kMaxPart && std::all_of(text.begin(), text.end(), fits);
   return usable ? concat(text, "-") : "";
 }
 

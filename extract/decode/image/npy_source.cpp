@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kMaxArrayFrames = std::int64_t{1} << 20;
 // A file that is cut off may have this many frames fewer than its header states.
-constexpr std::int64_t kMostLostFrames = 1 << 16;
+constexpr std::int64_t kMaxLostFrames = 1 << 16;
 
 constexpr std::pair<DType, Depth> kNumberTypes[] = {{DType::kUint8, Depth::k8},
                                                     {DType::kUint16, Depth::k16},
@@ -88,7 +88,7 @@ NpyFrames read_frames_header(const ByteSource& file) {
   const std::uint64_t there = file.size() - array.offset, frame = array.frame_bytes();
   const auto whole =
       static_cast<std::int64_t>(std::min<std::uint64_t>(there / frame, kMaxArrayFrames));
-  if (whole == 0 || array.frames - whole > kMostLostFrames)
+  if (whole == 0 || array.frames - whole > kMaxLostFrames)
     throw DataError(concat("it is truncated: its header asks for ", plural(array.frames, "frame"),
                            " of ", frame, " bytes, and it holds ", there));
   return array;

@@ -396,12 +396,12 @@ Image16 decode_deep_png(std::string_view bytes, const FrameSize& size) {
 
 namespace {
 
-constexpr std::uint64_t kFileHeader = 14, kCoreHeader = 12, kInfoHeader = 40, kLongestHeader = 124;
+constexpr std::uint64_t kFileHeader = 14, kCoreHeader = 12, kInfoHeader = 40, kMaxHeader = 124;
 
 bool is_bmp(std::string_view head) {
   if (!head.starts_with("BM") || head.size() < kFileHeader + 4) return false;
   const std::uint64_t header = ByteCursor(head).u32(kFileHeader);
-  return header == kCoreHeader || (header >= kInfoHeader && header <= kLongestHeader);
+  return header == kCoreHeader || (header >= kInfoHeader && header <= kMaxHeader);
 }
 
 struct BmpLayout {

@@ -601,12 +601,12 @@ class NiftiSource : public FileSource {
 // True for a volume that is cut off behind some of its slices, uncompressed. A header that asks for
 // far more than is there is damaged itself.
 bool NiftiSource::is_worth_reading(std::uint64_t limit) const {
-  constexpr std::uint64_t kLeastPart = 64;
+  constexpr std::uint64_t kMinPart = 64;
   if (open()->compressed() || limit <= header_.offset) return false;
   const auto [nx, ny, nz] = header_.size;
   const std::uint64_t there = limit - header_.offset;
   return there >= static_cast<std::uint64_t>(nx * ny) * header_.type.voxel_bytes() &&
-         there >= (header_.data_end() - header_.offset) / kLeastPart;
+         there >= (header_.data_end() - header_.offset) / kMinPart;
 }
 
 void NiftiSource::check_size() const {

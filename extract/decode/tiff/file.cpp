@@ -302,12 +302,12 @@ std::vector<TiffDirectory> TiffFile::directories(std::string& fault) {
   std::vector<TiffDirectory> found;
   std::size_t frames = 0;
   std::uint64_t least = 0;
-  const std::uint64_t first_least = least_bytes();
+  const std::uint64_t first_least = min_bytes();
   for (;;) {
     found.push_back({TIFFCurrentDirOffset(tiff_.get()), is_frame()});
     if (found.back().is_frame) {
       ++frames;
-      least += least_bytes();
+      least += min_bytes();
     }
     if (is_last()) break;
     if (found.size() == kMaxPages) throw DataError("it has more than 65536 pages");
@@ -393,7 +393,7 @@ std::uint64_t TiffFile::image_bytes() const {
 }
 
 // The least that the current page takes of the file.
-std::uint64_t TiffFile::least_bytes() {
+std::uint64_t TiffFile::min_bytes() {
   read_layout();
   return image_bytes() / inflation(compression_);
 }

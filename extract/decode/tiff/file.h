@@ -93,7 +93,7 @@ class TiffFile {
   void check_variety() const;
   bool has_alpha() const;
   std::uint64_t image_bytes() const;
-  std::uint64_t least_bytes();
+  std::uint64_t min_bytes();
   bool is_frame() const;
   bool is_last() const;
   std::optional<std::uint64_t> offset_in_one_piece();

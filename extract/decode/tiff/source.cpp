@@ -54,7 +54,7 @@ std::optional<StackAxes> read_axes(std::string_view description, std::int64_t pa
 namespace {
 
 constexpr double kNoTime = std::numeric_limits<double>::quiet_NaN();
-constexpr std::int64_t kMostPlanes = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxPlanes = std::int64_t{1} << 20;
 
 // Of a unit of time as ImageJ or OME-XML write it; NaN for another word.
 double seconds_per(std::string_view unit) {
@@ -101,7 +101,7 @@ class ImagejText {
   }
   std::int64_t count(const std::string& key, std::int64_t otherwise = 1) const {
     std::int64_t value = 0;
-    return parse_int(word(key), value) && value >= 1 && value <= kMostPlanes ? value : otherwise;
+    return parse_int(word(key), value) && value >= 1 && value <= kMaxPlanes ? value : otherwise;
   }
   double number(const std::string& key) const {
     double value = 0;
@@ -205,7 +205,7 @@ struct XmlTag {
   }
   std::optional<std::int64_t> count(const std::string& key) const {
     std::int64_t value = 0;
-    if (!parse_int(word(key), value) || value < 0 || value > kMostPlanes) return std::nullopt;
+    if (!parse_int(word(key), value) || value < 0 || value > kMaxPlanes) return std::nullopt;
     return value;
   }
   std::optional<double> seconds(const std::string& key) const {
@@ -300,7 +300,7 @@ class OmeImage {
     constexpr std::string_view kAxes = "CZT";
     bool known = order_.size() == 5 && order_.starts_with("XY");
     for (const char axis : kAxes) known = known && order_.find(axis, 2) != std::string::npos;
-    if (!known || size_[0] > kMostPlanes / size_[1] || size_[0] * size_[1] > kMostPlanes / size_[2])
+    if (!known || size_[0] > kMaxPlanes / size_[1] || size_[0] * size_[1] > kMaxPlanes / size_[2])
       throw DataError(concat("its OME-XML is damaged: the order '", order_, "' of ", size_[0],
                              " channels, ", size_[1], " slices and ", size_[2], " times"));
     interval_ = tag.seconds("TimeIncrement").value_or(kNoTime);
@@ -330,7 +330,7 @@ class OmeImage {
                                                         : page ? 1
                                                                : all - begin,
                                                         0, all - begin);
-    if (count > kMostPlanes) throw DataError("its OME-XML has more planes than any file");
+    if (count > kMaxPlanes) throw DataError("its OME-XML has more planes than any file");
     for (std::int64_t i = 0; i < count; ++i) planes_[place(begin + i)] = page.value_or(0) + i;
     return count;
   }
@@ -460,7 +460,7 @@ class OmeReader {
   // A description of a few bytes may ask for planes without end.
   void count_planes(std::int64_t number) {
     planes_ += number;
-    if (planes_ > kMostPlanes) throw DataError("its OME-XML has more planes than any file");
+    if (planes_ > kMaxPlanes) throw DataError("its OME-XML has more planes than any file");
   }
 
   std::int64_t pages_, planes_ = 0;  // that the file has; that are described
@@ -505,7 +505,7 @@ std::optional<StackAxes> read_axes(std::string_view description, std::int64_t pa
 namespace {
 
 // More images of a stack than these may not be cut off.
-constexpr std::int64_t kMostLostImages = 1 << 16;
+constexpr std::int64_t kMaxLostImages = 1 << 16;
 
 class TiffSource : public FileSource {
  public:
@@ -585,7 +585,7 @@ void TiffSource::find_pages(TiffFile& file, std::int64_t stated) {
   if (images == 1 || images == stated) return;
   fault_ = concat("it is truncated: its description states ", plural(stated, "image"),
                   ", and it holds ", images, ", the last one in part perhaps");
-  if (stated - images > kMostLostImages) throw DataError(fault_);
+  if (stated - images > kMaxLostImages) throw DataError(fault_);
 }
 
 void TiffSource::find_frames(TiffFile& file) {

@@ -18,9 +18,9 @@ namespace {
 constexpr std::size_t kMaxElements =
     4'000'000;  // a ViT's training checkpoint needs some ten thousand
 constexpr std::size_t kMaxDimensions = 64;
-constexpr std::size_t kLongestShown = 200;  // letters of a name
-constexpr std::size_t kMaxKey = 256;        // torch.save's keys are decimal numbers
-constexpr std::size_t kViewCharge = 4;      // the memory of a view, in elements of Heap::charge
+constexpr std::size_t kMaxShown = 200;  // letters of a name
+constexpr std::size_t kMaxKey = 256;    // torch.save's keys are decimal numbers
+constexpr std::size_t kViewCharge = 4;  // the memory of a view, in elements of Heap::charge
 
 // What a class or function that a checkpoint names is good for.
 enum class Role {
@@ -144,9 +144,9 @@ void Heap::charge(std::size_t n) {
 std::string allowed_name(std::string_view module, std::string_view name) {
   const std::string full = concat(module == "__builtin__" ? "builtins" : module, ".", name);
   if (allowed().contains(full)) return full;
-  std::string shown = without_middle(printable(full), kLongestShown);
+  std::string shown = without_middle(printable(full), kMaxShown);
   if (module == "posix" || module == "nt")
-    shown += " (os." + without_middle(printable(name), kLongestShown) + ")";
+    shown += " (os." + without_middle(printable(name), kMaxShown) + ")";
   throw DataError(concat("refused: the pickle calls ", shown,
                          ", and a checkpoint may only build tensors and plain values; if you trust "
                          "its source, load it in Python and save model.state_dict() alone"));

@@ -350,7 +350,7 @@ class CompiledBackbone : public Backbone {
     precision_ = Precision::kFp32;
     module_ = load_module(path_, device_, precision_);
     const double cosine = at::cosine_similarity(found, each_of(images)).min().item<double>();
-    const bool strays = !(cosine >= kLeastCosine);  // NaN, too
+    const bool strays = !(cosine >= kMinCosine);  // NaN, too
     if (strays)
       return leave_precision(rounded, strays_by(cosine, device_), named, Precision::kFp32);
     precision_ = rounded;

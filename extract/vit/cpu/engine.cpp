@@ -63,7 +63,7 @@ struct Engine::Workspace {
 
 namespace {
 
-constexpr std::int64_t kMostRows = 16, kMostColumns = 64;
+constexpr std::int64_t kMaxRows = 16, kMaxColumns = 64;
 
 // Rows of the input per pass over the weights: as many as half a megabyte holds, so that they stay
 // in the second-level cache beside a panel.
@@ -134,7 +134,7 @@ void PackedLinear::apply(const void* in, std::int64_t rows, Epilogue finish, voi
     const std::int64_t last = std::min(rows, first + pass);
     const std::int64_t step = words_ahead(*kernels, last - first);
     at::parallel_for(0, panels.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
-      alignas(64) float sums[kMostRows * kMostColumns];
+      alignas(64) float sums[kMaxRows * kMaxColumns];
       for (std::int64_t panel = begin; panel < end; ++panel) {
         const std::int64_t column = panel * out_columns;
         const std::int64_t columns = std::min(out_columns, out_width - column);

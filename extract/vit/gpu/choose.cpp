@@ -66,7 +66,7 @@ void GuardedEngine::check() {
     const torch::Tensor features = found.narrow(1, 0, exact.size(1));
     const double cosine =
         at::cosine_similarity(features, exact.narrow(0, 0, rows)).min().item<double>();
-    if (cosine >= kLeastCosine) continue;            // not so for NaN
+    if (cosine >= kMinCosine) continue;              // not so for NaN
     if (engine_->compute_exactly()) return check();  // from the first pass on
     strays_ = true;
     failure_ = strays_by(cosine, engine_->options().device);

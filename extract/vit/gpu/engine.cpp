@@ -212,7 +212,7 @@ std::vector<std::int64_t> with_last(const torch::Tensor& x, std::int64_t columns
 }
 
 bool takes_norm(std::int64_t width) {
-  return width % 4 == 0 && width <= cuda::kMostWidth;
+  return width % 4 == 0 && width <= cuda::kMaxWidth;
 }
 
 }  // namespace
@@ -590,7 +590,7 @@ bool Engine::compute_exactly() {
 }
 
 // The limit is that of frames, which the patch kernel counts in pixels, and of the largest tensors.
-std::int64_t Engine::most_images() const {
+std::int64_t Engine::max_images() const {
   const std::int64_t size = options_.image_size, patches = weights_.model->grid.patches();
   std::int64_t columns = weights_.start.size(1);
   for (const auto& module : weights_.model->modules())

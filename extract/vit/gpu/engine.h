@@ -113,7 +113,7 @@ const How* pending(const Value& x) {
 // patches of 14 pixels have 588.
 inline constexpr std::int64_t kPatchColumns = 16;
 
-struct Turn {                  // of a block's queries and keys
+struct RotaryTable {           // of a block's queries and keys
   torch::Tensor sine, cosine;  // float, as AttentionWeights has them; undefined: none
 };
 
@@ -127,9 +127,9 @@ struct DeviceWeights {
   // The matrices of blocks are of options.type, all else is float. Patch embedding and starting
   // tokens have shapes alone: those below stand for them.
   VisionTransformer model;
-  torch::Tensor patch_embed;  // [width, pitch], of options.type
-  torch::Tensor start;        // [tokens, width] float
-  std::vector<Turn> turns;    // of each block
+  torch::Tensor patch_embed;       // [width, pitch], of options.type
+  torch::Tensor start;             // [tokens, width] float
+  std::vector<RotaryTable> turns;  // of each block
 
  private:
   DeviceWeights(const VisionTransformerImpl& from, const EngineOptions& options,
@@ -179,7 +179,7 @@ class LayerClock {
 class Operations {
  public:
   using Value = gpu::Value;
-  using Rotation = const Turn*;
+  using Rotation = const RotaryTable*;
   using Sizes = std::vector<std::int64_t>;
 
   Operations(const DeviceWeights& weights, const EngineOptions& options,
@@ -307,7 +307,7 @@ class Engine {
   bool compute_exactly();
 
   // Index arithmetic on the device, in part that of libraries, is in 32 bits.
-  std::int64_t most_images() const;
+  std::int64_t max_images() const;
 
   std::uint64_t graph_bytes() const { return recording_.bytes(); }
 

@@ -111,7 +111,7 @@ int run(const std::vector<std::string>& words) {
   const bool with_more = words.size() == 6;
   const bool like = with_more && words[4] == "like";
   const bool in_parts = with_more && words[4] == "parts" && parse_int(words[5], asked.parts) &&
-                        asked.parts > 0 && asked.parts <= kMostParts;
+                        asked.parts > 0 && asked.parts <= kMaxParts;
   if ((words.size() != 4 && !like && !in_parts) || !parse_int(words[1], asked.exams) ||
       !parse_int(words[2], asked.frames) || !parse_int(words[3], asked.dimension) ||
       asked.exams < 1 || asked.frames < 1 || asked.dimension < 1)

@@ -90,7 +90,7 @@ def run_peer(manifest, weights, frames, precision, workers, args):
     return float(without_start) if precision == "compile" else seconds, int(count), out
 
 
-def least_cosine(ours, peer):
+def min_cosine(ours, peer):
     """Over frames of exams that have as many in both (a container's stated frame count may be wrong)."""
     from coldframe import Cache
     least, compared = 1.0, 0
@@ -112,7 +112,7 @@ def compare(name, manifest, weights, frames, args):
         for (precision, workers), times in peers.items():
             seconds, count, peer_out = run_peer(manifest, weights, frames, precision, workers, args)
             times.append(seconds)
-    least, compared = least_cosine(out, peer_out)
+    least, compared = min_cosine(out, peer_out)
     mine, best = statistics.median(ours), min(statistics.median(times) for times in peers.values())
     print(f"{name}: {count} frames, medians of {args.rounds} interleaved rounds")
     print(f"  coldframe extract, {args.precision:20} {count / mine:7.1f} frames/s")

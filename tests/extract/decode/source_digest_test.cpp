@@ -65,7 +65,7 @@ struct DigestedFiles {
   }
 };
 
-constexpr std::uint64_t kMostContent = 1 << 30;
+constexpr std::uint64_t kMaxContent = 1 << 30;
 
 // What was read before a file was written over is in the digest: nothing is read twice.
 TEST(SourceDigest, IsTakenAsFilesAreRead) {
@@ -73,7 +73,7 @@ TEST(SourceDigest, IsTakenAsFilesAreRead) {
   const std::string whole = source_digest(files.exam);
   SourceDigest digest(files.exam);
   for (std::size_t item = 0; item < 3; ++item) {
-    EXPECT_GT(files.file(item, digest).content(kMostContent).size(), 4u);
+    EXPECT_GT(files.file(item, digest).content(kMaxContent).size(), 4u);
     files.folder.write(std::to_string(item + 1), "other");
   }
   EXPECT_EQ(digest.finish(), whole);
@@ -85,7 +85,7 @@ TEST(SourceDigest, CompletesWhatReadersLeaveOut) {
   const std::string whole = source_digest(files.exam);
   SourceDigest digest(files.exam);
   EXPECT_EQ(files.file(0, digest).head().size(), 4096u);
-  EXPECT_EQ(files.file(2, digest).content(kMostContent), "short");  // before its turn
+  EXPECT_EQ(files.file(2, digest).content(kMaxContent), "short");  // before its turn
   const auto first = files.file(0, digest).open();
   first->read(2 << 20, 100);  // too far ahead
   first->read(4000, 200);     // some of it once more
@@ -102,7 +102,7 @@ TEST(SourceDigest, CountsAFileThatIsGoneUnlessItWasRead) {
   const std::filesystem::path second = files.exam.items[1].path;
   std::filesystem::remove(second);
   SourceDigest digest(files.exam), strict(files.exam);
-  files.file(0, digest).content(kMostContent);
+  files.file(0, digest).content(kMaxContent);
   EXPECT_EQ(digest.finish(), source_digest(files.exam));
   EXPECT_THROW(strict.finish({second}), DataError);
 }
@@ -172,7 +172,7 @@ TEST(SourceDigest, PassesOverLongHolesWhoeverReadsInThem) {
   const SourceFile file(huge.exam.items[0].path, &digest);
   const auto held = file.hold();
   held->read(1 << 20, 1 << 20);
-  EXPECT_THROW(file.content(kMostContent), DataError);
+  EXPECT_THROW(file.content(kMaxContent), DataError);
   EXPECT_EQ(digest.finish(), whole);
   std::ofstream(huge.exam.items[0].path, std::ios::in).seekp(std::streamoff{1} << 39) << "changed";
   const std::string changed = source_digest(huge.exam);
@@ -203,7 +203,7 @@ TEST(SourceFile, IsOpenedOnceForAllWhoHoldIt) {
   const auto held = file.hold();
   std::filesystem::remove(file.path());
   EXPECT_EQ(file.head(), "short");
-  EXPECT_EQ(file.content(kMostContent), "short");
+  EXPECT_EQ(file.content(kMaxContent), "short");
   EXPECT_THROW(copy.open(), DataError);
 }
 

@@ -39,7 +39,7 @@ void write(Image& image, int left, int top, int letters) {
 
 template <typename Change>
 std::vector<Rect> regions(int frames, const Change& change) {
-  StillParts parts;
+  StaticPixelMask parts;
   for (int i = 0; i < frames; ++i) {
     Image image = speckle(static_cast<unsigned>(i));
     change(image, i);
@@ -84,7 +84,7 @@ TEST(BurnedIn, StructuresInTheMiddleAreNotMeant) {
 TEST(BurnedIn, OneFrameOrAStillImageTellNothing) {
   const auto text = [](Image& image, int) { write(image, 8, 8, 10); };
   EXPECT_TRUE(regions(1, text).empty());
-  StillParts parts;
+  StaticPixelMask parts;
   Image image = speckle(1);
   write(image, 8, 8, 10);
   for (int i = 0; i < 4; ++i) parts.add(image);
@@ -92,7 +92,7 @@ TEST(BurnedIn, OneFrameOrAStillImageTellNothing) {
 }
 
 TEST(BurnedIn, FramesOfAnotherSizeAreLeftOut) {
-  StillParts parts;
+  StaticPixelMask parts;
   parts.add(speckle(1));
   parts.add(Image{2, 2, std::vector<std::uint8_t>(12)});
   EXPECT_EQ(parts.frames(), 1u);

@@ -179,7 +179,7 @@ TEST_P(OverlappingBatch, LosesNothing) {
   EXPECT_EQ(batch.counts().repeated, 30);
   EXPECT_GT(batch.counts().compute_s, 0);
   const int under_way = GetParam() == FakeStreams::Eager::kCompute ? 1 : 2;  // batches
-  EXPECT_GE(lanes.most_pending, under_way);
+  EXPECT_GE(lanes.max_pending, under_way);
 }
 
 // The size of a batch is found by the passes of the job itself, one under way beside another.

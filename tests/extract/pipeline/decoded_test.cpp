@@ -19,10 +19,10 @@ TEST(DecodedQueue, TakesTwoBatchesOfEveryDevice) {
 }
 
 TEST(DecodedQueue, StaysWithinItsBytesButForAFewFrames) {
-  DecodedQueue large(DecodedQueue::kMostBytes / 70, 8);
+  DecodedQueue large(DecodedQueue::kMaxBytes / 70, 8);
   large.deepen(4096);
   EXPECT_EQ(large.capacity(), 70u);
-  DecodedQueue huge(DecodedQueue::kMostBytes, 1);
+  DecodedQueue huge(DecodedQueue::kMaxBytes, 1);
   huge.deepen(4096);
   EXPECT_EQ(huge.capacity(), DecodedQueue::kLeast);
 }

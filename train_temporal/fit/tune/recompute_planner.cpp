@@ -15,10 +15,10 @@ namespace {
 constexpr const char* kLess = "--tune-blocks, --train-frames, --hidden or --batch";
 
 // "cheap (2.1 GiB)": faster ones that do not fit, the smallest of each strategy.
-std::string rejected(const std::vector<ConsideredWay>& considered) {
+std::string rejected(const std::vector<RankedSchedule>& considered) {
   std::vector<std::string> words;
   std::set<Strategy> named{considered.front().way.strategy};
-  for (const ConsideredWay& other : considered) {
+  for (const RankedSchedule& other : considered) {
     if (other.fits || other.use.seconds >= considered.front().use.seconds) continue;
     if (!named.insert(other.way.strategy).second) continue;
     words.push_back(
@@ -35,7 +35,7 @@ const Way& RecomputePlanner::choose(std::int64_t frames) {
     if (known->second != current_) schedules_.clear();
     return current_ = known->second;
   }
-  const auto considered = consider_ways(task_(frames), budget(), strategy_);
+  const auto considered = rank_schedules(task_(frames), budget(), strategy_);
   if (!considered.front().fits)
     throw SystemError(concat("a step of ", plural(static_cast<std::size_t>(frames), "frame"),
                              " takes at least ", human_bytes(considered.front().use.peak),
@@ -45,8 +45,8 @@ const Way& RecomputePlanner::choose(std::int64_t frames) {
   return current_;
 }
 
-void RecomputePlanner::take(const std::vector<ConsideredWay>& considered) {
-  const ConsideredWay& best = considered.front();
+void RecomputePlanner::take(const std::vector<RankedSchedule>& considered) {
+  const RankedSchedule& best = considered.front();
   current_ = chosen_[frames_] = best.way;
   schedules_.clear();
   if (!said_.insert(best.way.strategy).second) return;
@@ -56,7 +56,7 @@ void RecomputePlanner::take(const std::vector<ConsideredWay>& considered) {
 }
 
 // A strategy that searches is asked for by name: then all frames go together by it.
-std::int64_t RecomputePlanner::most_at_once(std::int64_t frames) const {
+std::int64_t RecomputePlanner::max_at_once(std::int64_t frames) const {
   const Strategy strategy = strategy_.value_or(Strategy::kCheap);
   if (budget() == 0 || strategy == Strategy::kOptimal) return frames;
   return exams_that_fit(frames, budget(), strategy, task_);
@@ -64,7 +64,7 @@ std::int64_t RecomputePlanner::most_at_once(std::int64_t frames) const {
 
 std::int64_t RecomputePlanner::frames_at_once(std::int64_t frames) {
   if (frames > fit_ && !more_do_not_fit_) {
-    fit_ = most_at_once(frames);
+    fit_ = max_at_once(frames);
     more_do_not_fit_ = fit_ < frames;
     if (more_do_not_fit_)
       log_info_once(concat("the exams of a tuning step go in turn: at most ",
@@ -76,9 +76,9 @@ std::int64_t RecomputePlanner::frames_at_once(std::int64_t frames) {
 
 std::uint64_t RecomputePlanner::predicted_bytes(std::int64_t frames, std::int64_t exam) const {
   const auto peak = [this](std::int64_t some) {
-    return consider_ways(task_(some), budget(), strategy_).front().use.peak;
+    return rank_schedules(task_(some), budget(), strategy_).front().use.peak;
   };
-  const std::int64_t most = exam > 0 ? most_at_once(frames) : frames;
+  const std::int64_t most = exam > 0 ? max_at_once(frames) : frames;
   return exam > most ? std::max(peak(most), peak(exam)) : peak(most);
 }
 
@@ -91,8 +91,8 @@ void RecomputePlanner::forget_ways() {
 void RecomputePlanner::shrink() {
   const StepTask task = task_(frames_);
   const std::uint64_t used = use_of(current_, task).peak, next = used / 4 * 3;
-  const auto considered = consider_ways(task, next, strategy_);
-  const ConsideredWay& best = considered.front();
+  const auto considered = rank_schedules(task, next, strategy_);
+  const RankedSchedule& best = considered.front();
   if (best.use.peak >= used)
     throw SystemError(concat("there is not enough memory to tune by ", to_string(current_),
                              ", which is ", "predicted to take ", human_bytes(used),
@@ -121,8 +121,7 @@ const Schedule& RecomputePlanner::schedule(std::int64_t frames, std::size_t step
   schedule = make_schedule(current_.strategy, chain, cost.input, current_.budget);
   // The rest of a chunk that ran out of memory may be too large for the search.
   if (schedule.empty())
-    schedule =
-        make_schedule(Strategy::kOptimal, chain, cost.input, least_memory(chain, cost.input));
+    schedule = make_schedule(Strategy::kOptimal, chain, cost.input, min_memory(chain, cost.input));
   return schedule;
 }
 

@@ -46,9 +46,9 @@ class RecomputePlanner {
     if (learnt_ == 0 || budget_ == 0) return std::max(learnt_, budget_);
     return std::min(learnt_, budget_);
   }
-  std::int64_t most_at_once(std::int64_t frames) const;
+  std::int64_t max_at_once(std::int64_t frames) const;
   void forget_ways();
-  void take(const std::vector<ConsideredWay>& considered);
+  void take(const std::vector<RankedSchedule>& considered);
 
   Task task_;
   std::uint64_t budget_, learnt_ = 0;

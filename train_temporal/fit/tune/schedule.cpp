@@ -244,7 +244,7 @@ class Programme {
         }) {}
 
   std::int64_t slots() const { return slots_; }
-  std::int64_t least_slots() const { return parts_(0, chain_.size() - 1).front().slots; }
+  std::int64_t min_slots() const { return parts_(0, chain_.size() - 1).front().slots; }
   // The fastest, and how many of the slots it can do without: with fewer ones it is the same.
   std::pair<Schedule, std::int64_t> schedule(std::int64_t slots) const {
     Schedule result;
@@ -401,7 +401,7 @@ class Least {
 
 }  // namespace
 
-std::uint64_t least_memory(std::span<const StepCost> chain, std::uint64_t input_bytes) {
+std::uint64_t min_memory(std::span<const StepCost> chain, std::uint64_t input_bytes) {
   return chain.empty() ? 0 : input_bytes + Least(chain).bytes();
 }
 
@@ -411,7 +411,7 @@ Schedule optimal_schedule(std::span<const StepCost> chain, std::uint64_t input_b
   const Least least(chain);
   if (budget < input_bytes + least.bytes()) return {};
   const Programme programme(chain, budget - input_bytes);
-  for (std::int64_t slots = programme.slots(); slots >= programme.least_slots();) {
+  for (std::int64_t slots = programme.slots(); slots >= programme.min_slots();) {
     auto [schedule, spare] = programme.schedule(slots);
     if (simulate(schedule, chain, input_bytes).peak <= budget) return schedule;
     slots -= spare + 1;
@@ -467,9 +467,9 @@ class Chunks {
 
   std::int64_t count() const { return count_; }
   std::uint64_t outside() const { return outside_; }  // features or gradient, and what is fixed
-  std::uint64_t least_budget() {
+  std::uint64_t min_budget() {
     const ChunkCost& full = uses_.cost(size_);
-    return least_memory(full.chain, full.input);
+    return min_memory(full.chain, full.input);
   }
 
   // False where the budget of an optimal schedule is too small.
@@ -537,7 +537,7 @@ class Chunks {
 // All frames, and powers of two below.
 std::vector<std::int64_t> sizes(const StepTask& task) {
   const std::int64_t most =
-      task.most_chunk > 0 ? std::min(task.most_chunk, task.frames) : task.frames;
+      task.max_chunk > 0 ? std::min(task.max_chunk, task.frames) : task.frames;
   std::vector<std::int64_t> found{most};
   std::int64_t power = 1;
   while (2 * power < most) power *= 2;
@@ -597,9 +597,9 @@ std::int64_t exams_that_fit(std::int64_t exams, std::uint64_t budget, Strategy s
 
 namespace {
 
-std::vector<ConsideredWay> ways_within(const StepTask& task, std::uint64_t most,
-                                       std::optional<Strategy> strategy) {
-  std::vector<ConsideredWay> found;
+std::vector<RankedSchedule> ways_within(const StepTask& task, std::uint64_t most,
+                                        std::optional<Strategy> strategy) {
+  std::vector<RankedSchedule> found;
   const std::vector<std::int64_t> all_sizes = sizes(task);
   for (const std::int64_t size : all_sizes) {
     Chunks chunks(task, size);
@@ -614,7 +614,7 @@ std::vector<ConsideredWay> ways_within(const StepTask& task, std::uint64_t most,
         // The search takes time. It pays for the largest chunks, once with the whole budget and
         // once so that all are kept, and for the smallest chunk where nothing else fits.
         const bool last =
-            size == all_sizes.back() && std::ranges::none_of(found, &ConsideredWay::fits);
+            size == all_sizes.back() && std::ranges::none_of(found, &RankedSchedule::fits);
         if (all_kept || !(is_large || last)) continue;
         if (size < all_sizes.front()) budgets.push_back(chunks.budget_that_keeps_all(most));
       }
@@ -622,7 +622,7 @@ std::vector<ConsideredWay> ways_within(const StepTask& task, std::uint64_t most,
         Way way{each, size, 0, each == Strategy::kOptimal ? budget_of_chunk : 0};
         if (!chunks.follow(each, way.budget)) {
           if (!strategy) continue;
-          way.budget = chunks.least_budget();
+          way.budget = chunks.min_budget();
           chunks.follow(each, way.budget);
         }
         way.kept = chunks.most_kept(most);
@@ -632,7 +632,7 @@ std::vector<ConsideredWay> ways_within(const StepTask& task, std::uint64_t most,
       }
     }
   }
-  std::ranges::stable_sort(found, [](const ConsideredWay& a, const ConsideredWay& b) {
+  std::ranges::stable_sort(found, [](const RankedSchedule& a, const RankedSchedule& b) {
     if (a.fits != b.fits) return a.fits;
     if (!a.fits) return a.use.peak < b.use.peak;
     return a.use.seconds != b.use.seconds ? a.use.seconds < b.use.seconds : a.use.peak < b.use.peak;
@@ -642,8 +642,8 @@ std::vector<ConsideredWay> ways_within(const StepTask& task, std::uint64_t most,
 
 }  // namespace
 
-std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t budget,
-                                         std::optional<Strategy> strategy) {
+std::vector<RankedSchedule> rank_schedules(const StepTask& task, std::uint64_t budget,
+                                           std::optional<Strategy> strategy) {
   const std::uint64_t most = budget == 0 ? kAnyBudget : budget;
   auto ways = ways_within(task, planned_part(most), strategy);
   if (!ways.front().fits) ways = ways_within(task, most, strategy);

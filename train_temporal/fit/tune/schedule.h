@@ -108,12 +108,12 @@ std::vector<Moment> memory_over_time(const Schedule& schedule, std::span<const S
 
 // kOptimal gives the fastest persistent schedule (one that drops an input that it keeps only when
 // its step has run backward) with a peak of at most `budget`; empty when that is less than
-// least_memory(). It searches in slots of a thousandth of the budget, but holds what it finds to
+// min_memory(). It searches in slots of a thousandth of the budget, but holds what it finds to
 // the bytes. The other strategies do not ask for the budget.
 Schedule make_schedule(Strategy strategy, std::span<const StepCost> chain,
                        std::uint64_t input_bytes, std::uint64_t budget = 0);
 // The least peak that any persistent schedule has.
-std::uint64_t least_memory(std::span<const StepCost> chain, std::uint64_t input_bytes);
+std::uint64_t min_memory(std::span<const StepCost> chain, std::uint64_t input_bytes);
 
 // The dynamic programme of rotor for heterogeneous chains (Beaumont, Eyraud-Dubois, Herrmann, Joly,
 // Shilova, "Optimal checkpointing for heterogeneous chains", arXiv:1911.13214, theorem 1), with a
@@ -182,13 +182,13 @@ struct StepTask {
   std::uint64_t feature_bytes = 0;    // of one frame
   std::uint64_t fixed = 0;            // likewise: what is there all the time, such as its input
   std::uint64_t head = 0;             // what the head takes, beside features and their gradient
-  std::int64_t most_chunk = 0;        // frames at a time at most; 0: any
+  std::int64_t max_chunk = 0;         // frames at a time at most; 0: any
   std::shared_ptr<ChunkUses> chunks;  // also of steps of other numbers of frames
 
   std::uint64_t fixed_bytes() const { return static_cast<std::uint64_t>(frames) * fixed; }
 };
 
-struct ConsideredWay {
+struct RankedSchedule {
   Way way;
   Use use;
   bool fits = false;
@@ -211,7 +211,7 @@ Use use_of(const Way& way, const StepTask& task);
 // and, where it does not fit with all frames at once, kOptimal: those that fit, the fastest first,
 // then the others, the smallest first. A way fits that takes at most planned_part() of the budget,
 // or where there is none, all of it. Budget 0: any.
-std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t budget,
-                                         std::optional<Strategy> strategy = {});
+std::vector<RankedSchedule> rank_schedules(const StepTask& task, std::uint64_t budget,
+                                           std::optional<Strategy> strategy = {});
 
 }  // namespace coldframe::tune

@@ -16,12 +16,12 @@ namespace {
 // A step's task by costs that are found when the first one is asked for.
 RecomputePlanner::Task tasks(const TuneOptions& options,
                              std::function<std::shared_ptr<const ChainCosts>()> find) {
-  return [most_chunk = options.chunk, head = options.head, find = std::move(find),
+  return [max_chunk = options.chunk, head = options.head, find = std::move(find),
           costs = std::shared_ptr<const ChainCosts>(),
           chunks = std::shared_ptr<ChunkUses>()](std::int64_t frames) mutable {
     if (!costs) chunks = chunk_uses(costs = find());
     StepTask task = step_task(*costs, chunks, frames);
-    task.most_chunk = most_chunk;
+    task.max_chunk = max_chunk;
     if (head) task.head = head(frames);
     return task;
   };
@@ -40,7 +40,7 @@ class TunedVit::Parts {
         trainable(trained_parameters(model)),
         chain(model, shared.features(), shared.cut(), shared.levels().to(where), wanted.drop_path),
         ways(tasks(wanted, [this] { return costs(); }), wanted.budget, wanted.strategy),
-        most_without_graph(most_frames(wanted.budget)) {
+        max_without_graph(max_frames(wanted.budget)) {
     if (options.learnt) ways.set_learnt_budget(options.learnt->bytes());
   }
 
@@ -50,7 +50,7 @@ class TunedVit::Parts {
   }
 
   // Frames at a time where no graph is kept: a few tokens' widths of each are there at once.
-  std::int64_t most_frames(std::uint64_t budget) const {
+  std::int64_t max_frames(std::uint64_t budget) const {
     constexpr std::int64_t kMost = 16;
     if (budget == 0) return kMost;
     const vit::Architecture& shape = source.architecture();
@@ -79,13 +79,13 @@ class TunedVit::Parts {
   template <class Take>
   void in_chunks(std::int64_t rows, const Take& take) {
     for (std::int64_t from = 0; from < rows;) {
-      const std::int64_t to = std::min(rows, from + most_without_graph);
+      const std::int64_t to = std::min(rows, from + max_without_graph);
       try {
         take(from, to);
         from = to;
       } catch (const c10::OutOfMemoryError&) {
         if (to - from == 1) throw;
-        most_without_graph = (to - from + 1) / 2;
+        max_without_graph = (to - from + 1) / 2;
       }
     }
   }
@@ -122,7 +122,7 @@ class TunedVit::Parts {
   std::shared_ptr<torch::nn::Module> trainable;
   Chain chain;
   RecomputePlanner ways;
-  std::int64_t most_without_graph;
+  std::int64_t max_without_graph;
   std::int64_t peak = 0;  // of a step
 };
 

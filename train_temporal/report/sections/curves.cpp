@@ -29,7 +29,7 @@ namespace {
 using html::Chart;
 using html::Series;
 
-constexpr std::size_t kMostBands = 4;  // in one drawing
+constexpr std::size_t kMaxBands = 4;  // in one drawing
 
 std::vector<double> unit_grid() {
   std::vector<double> grid(101);
@@ -100,7 +100,7 @@ Series banded_curve(const std::string& name, const TargetReport& report, std::si
 std::vector<Series> ranking_series(const TargetReport& report, const CurveKind& kind) {
   const ModelResult& model = report.models.front();
   const std::size_t classes = report.classes.size();
-  const std::size_t bands = classes == 2 ? 1 : classes <= kMostBands ? classes : 0;
+  const std::size_t bands = classes == 2 ? 1 : classes <= kMaxBands ? classes : 0;
   std::optional<Progress> progress;
   if (bands > 0)
     progress.emplace(concat("bands of ", kind.name), "resamples",
@@ -117,7 +117,7 @@ std::vector<Series> ranking_series(const TargetReport& report, const CurveKind& 
     }
     return series;
   }
-  for (std::size_t c = 0; c < std::min(report.classes.size(), kMostLines); ++c) {
+  for (std::size_t c = 0; c < std::min(report.classes.size(), kMaxLines); ++c) {
     series.push_back(bands > 0 ? banded_curve(report.classes[c], report, c, kind, *progress)
                                : mean_curve(report.classes[c], model, c, kind));
   }
@@ -129,7 +129,7 @@ std::string of_which_class(const TargetReport& report) {
 }
 
 std::string band_text(const TargetReport& report) {
-  if (report.classes.size() > kMostBands) return {};
+  if (report.classes.size() > kMaxBands) return {};
   return concat(" [", level_text(report), " by patient]");
 }
 
@@ -157,9 +157,9 @@ std::string model_roc_chart(const TargetReport& report) {
   if (report.models.size() < 2 || !is_binary(report)) return {};
   Chart chart{
       "ROC of all models, mean over folds", "1 − specificity", "sensitivity", {}, true, true};
-  if (report.models.size() > kMostLines)
-    chart.title = concat("ROC of the first ", kMostLines, " models, mean over folds");
-  for (std::size_t m = 0; m < std::min(report.models.size(), kMostLines); ++m) {
+  if (report.models.size() > kMaxLines)
+    chart.title = concat("ROC of the first ", kMaxLines, " models, mean over folds");
+  for (std::size_t m = 0; m < std::min(report.models.size(), kMaxLines); ++m) {
     Series series = mean_curve(report.models[m].name, report.models[m], 1, kRoc);
     series.dashed = m > 0;
     chart.series.push_back(std::move(series));
@@ -290,8 +290,8 @@ html::Body loss_charts(const TargetReport& report) {
   html::Chart folds{"Validation loss of each fold", "epoch", loss};
   folds.whole_x = true;
   for (const auto& [key, curves] : by_fold) {
-    if (folds.series.size() == kMostLines) {
-      folds.title = concat("Validation loss of the first ", kMostLines, " folds");
+    if (folds.series.size() == kMaxLines) {
+      folds.title = concat("Validation loss of the first ", kMaxLines, " folds");
       break;
     }
     const bool repeated = by_fold.rbegin()->first.first > 0;
@@ -547,7 +547,7 @@ std::string score_chart(const TargetReport& report) {
                     binary ? "probability of '" + report.classes[1] + "'"
                            : std::string("probability given to the true class"),
                     concat("share of the class's ", rows_name(report))};
-  for (std::size_t c = 0; c < std::min(report.classes.size(), kMostLines); ++c) {
+  for (std::size_t c = 0; c < std::min(report.classes.size(), kMaxLines); ++c) {
     std::vector<double> scores;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const double score = all.score(i, binary ? 1 : c);

@@ -83,7 +83,7 @@ void for_sections(const TargetReport& report, const Take& take) {
     });
 }
 
-inline constexpr std::size_t kMostLines = 8;              // as many colours as a chart has
+inline constexpr std::size_t kMaxLines = 8;               // as many colours as a chart has
 std::string model_roc_chart(const TargetReport& report);  // "" of one model; curves.cpp
 std::string covariate_names(const TargetReport& report);  // "age and sex"
 // Where groups are held out one at a time: intervals know that groups differ; result.cpp.

@@ -86,7 +86,7 @@ std::string survival_calibration_chart(const TargetReport& report) {
                     "observed share without an event"};
   chart.unit_square = chart.diagonal = true;
   for (const HorizonFigures& at : report.survival.horizons) {
-    if (chart.series.size() == kMostLines) break;
+    if (chart.series.size() == kMaxLines) break;
     html::Series series{exact(at.horizon)};
     for (const SurvivalGroup& group : at.groups) {
       if (std::isnan(group.observed.value)) continue;

@@ -21,7 +21,7 @@ class FakeStreams : public Streams {
   int out_of_memory = 0;                 // so many of the next hand-overs of computations throw
   std::int64_t device_frames = 1 << 20;  // more of them at once do not fit on the device
   int waits = 0;
-  int most_pending = 0;  // computations that waited at once
+  int max_pending = 0;  // computations that waited at once
 
   bool asynchronous() const override { return true; }
   torch::Tensor device_memory(torch::IntArrayRef sizes, torch::ScalarType type) override {
@@ -38,7 +38,7 @@ class FakeStreams : public Streams {
       --out_of_memory;
       throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "pretended");
     }
-    if (stream == Stream::kCompute) most_pending = std::max(most_pending, ++pending_);
+    if (stream == Stream::kCompute) max_pending = std::max(max_pending, ++pending_);
     push(stream, [this, stream, work] {
       work();
       if (stream == Stream::kCompute) --pending_;

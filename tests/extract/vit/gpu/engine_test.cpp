@@ -278,7 +278,7 @@ TEST(GpuEngine, LimitsItsBatchTo32BitIndices) {
     VisionTransformer model = one.make();
     const Engine engine(*model, options_for(one, Pooling::kCls, torch::kFloat),
                         cuda::twin_kernels(), {});
-    EXPECT_EQ(engine.most_images(), INT32_MAX / numbers) << one.name;
+    EXPECT_EQ(engine.max_images(), INT32_MAX / numbers) << one.name;
   };
   expect_most(plain_models()[0], 224 * 224 * 3);
   // One product gives the perceptron's hidden layer, queries, keys and values of all tokens.

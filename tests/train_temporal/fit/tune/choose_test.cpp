@@ -42,10 +42,10 @@ StepTask task_of(std::int64_t frames) {
 }
 
 TEST(Choose, WithoutABudgetAllRunsOnce) {
-  const std::vector<ConsideredWay> ways = consider_ways(task_of(64), 0);
+  const std::vector<RankedSchedule> ways = rank_schedules(task_of(64), 0);
   EXPECT_EQ(ways.front().way, (Way{Strategy::kCheap, 64, 1, 0}));
   EXPECT_EQ(to_string(ways.front().way), "cheap, 64 frames at a time, 1 chunk kept");
-  EXPECT_EQ(consider_ways(task_of(64), 0, Strategy::kNone).front().way,
+  EXPECT_EQ(rank_schedules(task_of(64), 0, Strategy::kNone).front().way,
             (Way{Strategy::kNone, 64, 1, 0}));
 }
 
@@ -53,7 +53,7 @@ TEST(Choose, TheFastestThatFitsGoesFirstAndWhatDoesNotFitLast) {
   const StepTask task = task_of(64);
   double before = 0;
   for (const std::uint64_t budget : {8192, 4096, 2048, 1024, 512, 256, 128, 64, 32}) {
-    const std::vector<ConsideredWay> ways = consider_ways(task, budget * kMiB);
+    const std::vector<RankedSchedule> ways = rank_schedules(task, budget * kMiB);
     ASSERT_TRUE(ways.front().fits) << budget;
     EXPECT_GE(ways.front().use.seconds, before);
     before = ways.front().use.seconds;
@@ -64,11 +64,11 @@ TEST(Choose, TheFastestThatFitsGoesFirstAndWhatDoesNotFitLast) {
     }
   }
   for (const auto& [word, strategy] : kStrategies) {
-    const std::vector<ConsideredWay> ways = consider_ways(task, 4 * kMiB, strategy);
+    const std::vector<RankedSchedule> ways = rank_schedules(task, 4 * kMiB, strategy);
     ASSERT_FALSE(ways.empty()) << word;
     EXPECT_FALSE(ways.front().fits) << word;
   }
-  EXPECT_FALSE(consider_ways(task, 4 * kMiB).front().fits);
+  EXPECT_FALSE(rank_schedules(task, 4 * kMiB).front().fits);
 }
 
 // Costs are measured within 2 %: what comes nearer to a budget is not taken, unless nothing smaller
@@ -76,14 +76,14 @@ TEST(Choose, TheFastestThatFitsGoesFirstAndWhatDoesNotFitLast) {
 TEST(Choose, TheNextSmallerWayIsTakenWithinTwoPercentOfABudget) {
   const StepTask task = task_of(16);
   const std::uint64_t cheap = use_of({Strategy::kCheap, 16, 1, 0}, task).peak;
-  EXPECT_EQ(consider_ways(task, cheap + cheap / 48).front().way.strategy, Strategy::kCheap);
-  const ConsideredWay smaller = consider_ways(task, cheap + cheap / 100).front();
+  EXPECT_EQ(rank_schedules(task, cheap + cheap / 48).front().way.strategy, Strategy::kCheap);
+  const RankedSchedule smaller = rank_schedules(task, cheap + cheap / 100).front();
   EXPECT_NE(smaller.way.strategy, Strategy::kCheap);
   EXPECT_LE(smaller.use.peak, planned_part(cheap + cheap / 100));
-  const std::uint64_t least = consider_ways(task, 1, Strategy::kOptimal).front().use.peak + 4096;
+  const std::uint64_t least = rank_schedules(task, 1, Strategy::kOptimal).front().use.peak + 4096;
   for (const std::uint64_t budget : {least, least + least / 100, least + least / 40})
-    EXPECT_TRUE(consider_ways(task, budget).front().fits) << budget;
-  EXPECT_FALSE(consider_ways(task, least - 8192).front().fits);
+    EXPECT_TRUE(rank_schedules(task, budget).front().fits) << budget;
+  EXPECT_FALSE(rank_schedules(task, least - 8192).front().fits);
 }
 
 // Exams that go in turn, and an exam that is too large by itself.
@@ -91,14 +91,15 @@ TEST(Choose, LessMemoryIsNeverFaster) {
   const auto task_of_exams = [](std::int64_t exams) { return task_of(8 * exams); };
   const std::uint64_t most = use_of({Strategy::kNone, 64, 1, 0}, task_of(64)).peak;
   const std::uint64_t least =
-      consider_ways(task_of(8), 1, Strategy::kOptimal).front().use.peak + 4096;
+      rank_schedules(task_of(8), 1, Strategy::kOptimal).front().use.peak + 4096;
   double before = std::numeric_limits<double>::infinity();
   for (int i = 0; i <= 100; ++i) {
     const std::uint64_t budget = least + (most - least) / 100 * std::uint64_t(i);
     const auto exams = exams_that_fit(8, budget, Strategy::kCheap, task_of_exams);
     double seconds = 0;
     for (std::int64_t left = 8; left > 0; left -= exams) {
-      const ConsideredWay way = consider_ways(task_of_exams(std::min(exams, left)), budget).front();
+      const RankedSchedule way =
+          rank_schedules(task_of_exams(std::min(exams, left)), budget).front();
       ASSERT_TRUE(way.fits) << budget;
       EXPECT_LE(way.use.peak, budget);
       seconds += way.use.seconds;
@@ -148,7 +149,7 @@ TEST(Choose, KeptChunksAddUpAndTheRestDoesNot) {
 TEST(Choose, FewFramesAtATimeAreFasterThanSingleOnes) {
   const StepTask task = task_of(8);
   const std::uint64_t whole = use_of({Strategy::kNone, 8, 1, 0}, task).peak;
-  const ConsideredWay best = consider_ways(task, whole / 8).front();
+  const RankedSchedule best = rank_schedules(task, whole / 8).front();
   EXPECT_TRUE(best.fits);
   EXPECT_GT(best.way.chunk, 1) << to_string(best.way);
 }

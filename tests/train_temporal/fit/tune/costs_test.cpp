@@ -82,7 +82,7 @@ TEST_P(Costs, WholeStepsTakeWhatMeasuredBlocksSay) {
           return of_some;
         };
         const std::int64_t at_once = exams_that_fit(exams, budget, Strategy::kCheap, task_of);
-        const ConsideredWay way = consider_ways(task_of(at_once), budget).front();
+        const RankedSchedule way = rank_schedules(task_of(at_once), budget).front();
         if (!way.fits) continue;
         const Use measured = vit.step(budget, exams, model.frames / exams);
         const double quotient = double(way.use.peak) / double(measured.peak);
@@ -180,14 +180,14 @@ TEST_F(MeasuredCosts, LessMemoryIsNeverFasterAndNeverRefused) {
     };
     const std::uint64_t all = use_of({Strategy::kNone, 16, 1, 0}, task_of(most)).peak;
     const std::uint64_t least =
-        consider_ways(task_of(1), 1, Strategy::kOptimal).front().use.peak + 4096;
+        rank_schedules(task_of(1), 1, Strategy::kOptimal).front().use.peak + 4096;
     double before = 0;
     for (std::uint64_t i = 0; i <= 100; ++i) {
       const std::uint64_t budget = all - (all - least) / 100 * i;
       const std::int64_t exams = exams_that_fit(most, budget, Strategy::kCheap, task_of);
       double seconds = 0;
       for (std::int64_t left = most; left > 0; left -= exams) {
-        const ConsideredWay way = consider_ways(task_of(std::min(exams, left)), budget).front();
+        const RankedSchedule way = rank_schedules(task_of(std::min(exams, left)), budget).front();
         ASSERT_TRUE(way.fits) << budget;
         seconds += way.use.seconds;
       }

@@ -222,7 +222,7 @@ TEST(Schedule, EveryStrategyRunsEveryStepBackwardOnce) {
   for (const bool embedding : {false, true}) {
     for (const std::size_t blocks : {0, 1, 2, 3, 4, 12, 24}) {
       const Steps chain = vit_chain(blocks, embedding);
-      const std::uint64_t input = 7, budget = 2 * least_memory(chain, input);
+      const std::uint64_t input = 7, budget = 2 * min_memory(chain, input);
       for (const auto& [word, strategy] : kStrategies) {
         const Schedule schedule = make_schedule(strategy, chain, input, budget);
         SCOPED_TRACE(std::string(word) + ", blocks " + std::to_string(blocks));
@@ -266,7 +266,7 @@ TEST(Schedule, OptimalIsTheBestOfAllOnSmallChains) {
     if (trial % 3 == 0) std::ranges::fill(chain, chain.front());
     if (trial % 8 == 3) chain[2] = chain[1];  // of four, equal ones between others
     const std::uint64_t input = 1 + trial % 4;
-    const std::uint64_t least = least_memory(chain, input);
+    const std::uint64_t least = min_memory(chain, input);
     const std::uint64_t most =
         simulate(make_schedule(Strategy::kNone, chain, input), chain, input).peak;
     for (std::uint64_t budget = least > 0 ? least - 1 : 0; budget <= most; ++budget) {
@@ -287,7 +287,7 @@ TEST(Schedule, OptimalIsTheBestOfAllOnSmallChains) {
 TEST(Schedule, OptimalKeepsEveryBudgetAndIsNeverSlowerThanCheap) {
   for (const std::size_t blocks : {1, 4, 12, 24}) {
     const Steps chain = vit_chain(blocks, blocks % 8 == 4, 8);
-    const std::uint64_t input = input_of(chain), least = least_memory(chain, input);
+    const std::uint64_t input = input_of(chain), least = min_memory(chain, input);
     const std::uint64_t most =
         simulate(make_schedule(Strategy::kNone, chain, input), chain, input).peak;
     EXPECT_TRUE(make_schedule(Strategy::kOptimal, chain, input, least - 1).empty());
@@ -308,7 +308,7 @@ TEST(Schedule, OptimalKeepsEveryBudgetAndIsNeverSlowerThanCheap) {
 // The time is recorded, not asserted: it is the machine's (0.1 s is the aim).
 TEST(Schedule, PlansA24BlockChainWithinAnyBudget) {
   const Steps chain = vit_chain(24, true, 16);
-  const std::uint64_t input = input_of(chain), least = least_memory(chain, input);
+  const std::uint64_t input = input_of(chain), least = min_memory(chain, input);
   double slowest = 0;
   for (const double factor : {1.0, 1.001, 1.1, 1.5, 2.5, 4.0}) {
     const auto start = std::chrono::steady_clock::now();
