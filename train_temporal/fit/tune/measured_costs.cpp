@@ -97,13 +97,17 @@ class SampledStep {
     step.gradient = line(&Sample::gradient);
     step.handed = line(&Sample::handed);
     step.forward = growth(few_.forward, many_.forward);
-    step.seconds = seconds(least_.seconds, most_.seconds);
+    step.seconds = seconds(most_.seconds, start(least_.seconds, most_.seconds));
+    // All graphs have the same start, so that for any number of frames they take times in the order
+    // of those of the most.
+    const double before =
+        start(least_.graph(Keep::kCheap).seconds, most_.graph(Keep::kCheap).seconds);
     for (std::size_t i = 0; i < many_.graphs.size(); ++i) {
       const Sample::Graph &few = few_.graphs[i], &many = many_.graphs[i];
       step.graphs.push_back({through(double(few.saved), double(many.saved)),
                              growth(few.forward, many.forward), growth(few.backward, many.backward),
                              through(double(few.input_gradient), double(many.input_gradient)),
-                             seconds(least_.graphs[i].seconds, most_.graphs[i].seconds)});
+                             seconds(most_.graphs[i].seconds, before)});
     }
     return step;
   }
@@ -117,12 +121,14 @@ class SampledStep {
   Line line(std::int64_t Sample::*member) const {
     return through(double(few_.*member), double(many_.*member));
   }
-  // A chunk takes no less than in proportion.
-  Line seconds(double one, double many) const {
+  // Of what a chunk takes, this does not grow with its frames.
+  double start(double one, double many) const {
     const auto n = double(most_.frames);
-    if (n == 1) return {0, many};
-    const double each = std::min((many - one) / (n - 1), many / n);
-    return each > 0 ? Line{many - n * each, each} : Line{0, many / n};
+    return one < many ? std::max((n * one - many) / (n - 1), 0.0) : 0;
+  }
+  Line seconds(double many, double start) const {
+    const double before = std::min(start, many);
+    return {before, (many - before) / double(most_.frames)};
   }
   // Where the numbers of allocations differ, the peaks alone are compared.
   Growth growth(const Rises& few, const Rises& many) const {
