@@ -394,7 +394,7 @@ torch::Tensor VisionTransformerImpl::forward_features(const torch::Tensor& image
   torch::Tensor x = embed(ops, images);
   for (std::int64_t i = 0; i < architecture.depth; ++i)
     x = block(i).forward(ops, x, rotation(i, x.device()));
-  return behind(ops, norm, x);
+  return apply_if_present(ops, norm, x);
 }
 
 torch::Tensor VisionTransformerImpl::forward_head(const torch::Tensor& tokens,

@@ -93,7 +93,7 @@ class VitBackbone : public Backbone {
       const torch::Tensor pooled =
           engine_->forward(images.to(torch::kCPU).contiguous(), features_, &kept);
       TorchOperations ops;
-      const torch::Tensor result = behind(ops, projection_, pooled);
+      const torch::Tensor result = apply_if_present(ops, projection_, pooled);
       return kept.defined() ? at::cat({result, kept.flatten(1)}, 1) : result;
     }
     if (gpu_engine_) {

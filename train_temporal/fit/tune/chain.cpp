@@ -146,7 +146,7 @@ Values Chain::forward(std::size_t index, const Values& input, const Pass& pass, 
   if (step.kind == Kind::kEmbed) return {embed(ops, input[0])};
   Values output = step.tap ? pooled(ops, input) : input;
   if (step.kind == Kind::kHead)
-    return {vit::behind(ops, model_->projection, output[1]).to(torch::kFloat32)};
+    return {vit::apply_if_present(ops, model_->projection, output[1]).to(torch::kFloat32)};
   const vit::BlockImpl& block = model_->block(step.block);
   const vit::Rotation rotation = model_->rotation(step.block, input[0].device());
   for (std::size_t part = 0; part < block.parts(); ++part) {
