@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -98,10 +99,11 @@ class SampledStep {
     step.handed = line(&Sample::handed);
     step.forward = growth(few_.forward, many_.forward);
     step.seconds = seconds(most_.seconds, start(least_.seconds, most_.seconds));
-    // All graphs have the same start, so that for any number of frames they take times in the order
-    // of those of the most.
-    const double before =
-        start(least_.graph(Keep::kCheap).seconds, most_.graph(Keep::kCheap).seconds);
+    // All graphs have the same start, so that their times have the order of the most frames'
+    // whatever the number; the least, since a slow moment of a single frame makes it larger.
+    double before = most_.graph(Keep::kCheap).seconds;
+    for (std::size_t i = 0; i < most_.graphs.size(); ++i)
+      before = std::min(before, start(least_.graphs[i].seconds, most_.graphs[i].seconds));
     for (std::size_t i = 0; i < many_.graphs.size(); ++i) {
       const Sample::Graph &few = few_.graphs[i], &many = many_.graphs[i];
       step.graphs.push_back({through(double(few.saved), double(many.saved)),
@@ -191,13 +193,14 @@ class StepMeter {
   // `values` become what the step gives.
   Sample sample(std::size_t step, Values& values) const {
     constexpr int kMost = 3;
-    const Values given = values;
-    Sample found = run(step, values);
+    Values next;
+    Sample found = run(step, values, next);
     for (int runs = 1; runs < kMost && found.was_disturbed(); ++runs) {
-      Values same = given;
-      found.take_quicker_times(run(step, same));
+      next.clear();
+      found.take_quicker_times(run(step, values, next));
     }
     found.correct_times();
+    values = std::move(next);
     return found;
   }
   // Of a step whose kind is known.
@@ -224,12 +227,11 @@ class StepMeter {
   }
 
   // With a graph of each kind, forward and backward, and without one.
-  Sample run(std::size_t step, Values& values) const {
+  Sample run(std::size_t step, const Values& values, Values& next) const {
     Sample found;
     found.frames = values[0].size(0);
-    Values next = forward(step, values, found);
+    next = forward(step, values, found);
     for (const Keep keep : kKeeps) with_graph(step, values, keep, found);
-    values = std::move(next);
     return found;
   }
   Values forward(std::size_t step, const Values& input, Sample& found) const {
@@ -455,7 +457,7 @@ std::map<std::string, Samples> samples_of(const StepMeter& meter,
                                           const std::set<std::string>& wanted,
                                           const std::vector<std::int64_t>& sizes) {
   std::map<std::string, Samples> samples;
-  for (const std::int64_t frames : sizes) {
+  for (const std::int64_t frames : sizes | std::views::reverse) {  // the largest takes all pages
     Values values = meter.input(frames);
     std::set<std::string> left = wanted;
     for (std::size_t i = 0; !left.empty(); ++i) {
