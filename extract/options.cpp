@@ -205,7 +205,7 @@ void finish_backbone(ExtractOptions& options) {
                              ": a compiled module does not show what enters its blocks; give its "
                              "weights with --weights, or --cut 0 to store the pixels"));
   if (options.preprocessing.tiles.size > 0)
-    throw ConfigError("--cut and --tiles do not go together: it is whole frames that are tuned on");
+    throw ConfigError("--cut cannot be combined with --tiles: tuning needs whole frames");
   backbone.features.cut = *options.cut;
 }
 

@@ -348,9 +348,10 @@ int guarded(const std::function<int(const std::vector<std::string>&)>& body,
   } catch (const Error& error) {
     return report(error.exit_code(), error.what());
   } catch (const std::bad_alloc&) {
-    return report(ExitCode::kFatal,
-                  "out of memory; ask for less at a time or stop other programs, then run the same "
-                  "command again");
+    return report(
+        ExitCode::kFatal,
+        "out of memory; lower --batch, --jobs or --memory-budget, or stop other programs, "
+        "then run the same command again");
   } catch (const std::exception& error) {
     return report(ExitCode::kFatal, first_line(error.what()));  // LibTorch adds a stack trace
   } catch (...) {

@@ -244,7 +244,7 @@ def test_values_beyond_float16_fail_their_exam(cohort, tmp_path):
     ([*RANDOM, "--cut", "12"], 2, "--cut 12: the backbone has 12 blocks, expected 0"),
     ([*RANDOM, "--cut", "-1"], 2, "--cut -1: expected 0 or more"),
     ([*RANDOM, "--cut", "5", "--layers", "4,12"], 2, "give --cut 3 or less"),
-    ([*RANDOM, "--cut", "5", "--tiles"], 2, "--cut and --tiles do not go together"),
+    ([*RANDOM, "--cut", "5", "--tiles"], 2, "--cut cannot be combined with --tiles"),
     (["--backbone", "x.pt", *PIXELS[2:], "--cut", "1"], 2, "does not show what enters its blocks"),
 ])
 def test_refuses_what_cannot_be(cohort, tmp_path, options, code, message):

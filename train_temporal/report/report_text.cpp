@@ -437,7 +437,7 @@ constexpr StandingRow kStandings[] = {
     {[](const Standing& s) {
        return s.beyond_folds && is_below(s.estimate, s.chance) && s.across_folds;
      },
-     " That is below {chance}, where folds ranked together put noise as well: nothing shows that "
+     " That is below {chance}, where folds ranked together put pure noise, too: nothing shows that "
      "it has learnt anything, so its controls cannot tell what carries the result."},
     {[](const Standing& s) { return s.beyond_folds && is_below(s.estimate, s.chance); },
      " That is worse than chance ({chance})."},
@@ -543,8 +543,9 @@ struct Control {
 
 constexpr const char* kOneSeed = "; of one seed";
 constexpr const char* kMoreSeeds =
-    "The intervals of one seed do not know how much fits differ by chance: before you claim what "
-    "is of one seed, train with --seeds 3.";
+    "Intervals of one seed ignore how much fits differ: train with --seeds 3 before you report "
+    "what "
+    "rests on one seed.";
 
 Words words_for(const TargetReport& report) {
   const bool covariates = !report.covariates.empty();

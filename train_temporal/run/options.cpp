@@ -497,8 +497,7 @@ void add_models(OptionRows& rows, TrainOptions& options) {
             "by the validation part of each fold")
       .only(single_frame_words());
   rows.number("layers", options.layers, between(0, 16),
-              "layers of the model that reads frames in order; 0: 1 of a GRU or LSTM, 2 of a "
-              "transformer, 3 blocks of a TCN")
+              "number of layers; 0: 1 of a GRU or LSTM, 2 of a transformer, 3 blocks of a TCN")
       .for_models(&Architecture::ordered, kOrdered);
   rows.word("time", options.time,
             {{"auto", TimeInput::kAuto},
@@ -640,7 +639,7 @@ void add_fit(OptionRows& rows, FitOptions& fit) {
               "mix every exam with another one of its batch, by shares from Beta(N, N); 0: none")
       .in("fit.mixup");
   rows.number("label-smoothing", fit.objective.label_smoothing, below_one(),
-              "classes: share of a label that all classes get alike")
+              "classes: label smoothing, the fraction of a label that is spread over all classes")
       .in("fit.label_smoothing");
   rows.toggle("class-weights", fit.objective.class_weights, "every class counts the same")
       .in("fit.class_weights");
