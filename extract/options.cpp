@@ -87,7 +87,7 @@ void apply_preset(const GivenWords& given, ExtractOptions& options) {
   if (!given.contains("backbone")) options.backbone.architecture = preset.architecture;
 }
 
-// Reads the config that lies beside the weights, unless a preset describes them.
+// Reads the config that lies next to the weights, unless a preset describes them.
 std::optional<vit::ModelConfig> config_of(const GivenWords& given) {
   if (!given.contains("weights") || given.contains("preset")) return std::nullopt;
   try {
@@ -100,8 +100,8 @@ std::optional<vit::ModelConfig> config_of(const GivenWords& given) {
   }
 }
 
-// Takes preprocessing, pooling and the config's name from the config beside the weights; other
-// options stay. ConfigError for words that no option knows.
+// Takes preprocessing, pooling and the config's name from the config next to the weights; other
+// options stay. ConfigError for values that no option accepts.
 void follow_config(const vit::ModelConfig& config, ExtractOptions& options) {
   using namespace preprocess;
   const vit::PixelConfig& said = config.pixels;
@@ -135,13 +135,13 @@ void finish_run(const GivenWords& given, const ExtractOptions& options) {
   check_backbone_choice(given);
 }
 
-// A config's projection belongs to its pooling: who names tokens gets them as they are.
+// A config's projection belongs to its pooling: an explicit --pool yields unprojected tokens.
 void choose_projection(const GivenWords& given, vit::FeatureOptions& features) {
   if ((given.contains("pool") || given.contains("layers")) && !given.contains("projection"))
     features.projection = false;
 }
 
-// The cache is gone on with, and so is the monitor's table.
+// Resumes the cache and the monitor's table.
 void check_named_files(const ExtractOptions& options) {
   const auto is_judged_later = [](const std::filesystem::path&) { return true; };
   check_outputs(
@@ -281,7 +281,7 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   finish_input(options);
   require_one_choice_of_devices(given);
   finish_run(given, options);
-  // What was given goes before what preset and config say.
+  // Given options override preset and config.
   apply_preset(given, options);
   if (!options.dry_run) apply_config(given, options);
   for (const OptionRows* rows : {&backbone, &pixels, &views}) set_options(*rows, given);
@@ -346,7 +346,7 @@ void require_phases(bool valid, const std::vector<double>& bounds, const std::st
   throw ConfigError(concat("--phases '", text, "': expected rising seconds, as in 103,518"));
 }
 
-// Rising bounds, "103,518".
+// Ascending bounds, "103,518".
 std::vector<double> parse_phases(const std::string& text) {
   std::vector<double> bounds;
   bool valid = true;
@@ -380,7 +380,7 @@ frames::SliceRange restored_slices(const Json& recorded) {
   return range;
 }
 
-// A bound of time; an infinite one is none.
+// A time bound; infinite: none.
 Json recorded(double seconds) {
   return std::isfinite(seconds) ? Json(seconds) : Json(nullptr);
 }
@@ -545,7 +545,7 @@ std::vector<std::string> parse_devices(const std::string& list) {
 
 }  // namespace
 
-// The worker of a GPU hands batches over and polls.
+// A GPU's worker submits batches and polls.
 int decode_threads_of(const ExtractOptions& options) {
   if (options.decode_threads > 0) return options.decode_threads;
   const std::vector<std::string>& devices = options.devices;
@@ -628,8 +628,8 @@ std::string channels_text(const std::array<float, 3>& values, double by) {
   return concat(values[0] / by, ",", values[1] / by, ",", values[2] / by);
 }
 
-// Normalised with constants meant for 0…255, all images look the same. No mean of pixels of 0…1 is
-// above 1, and their deviation is at most 0.5; a --std of 1 leaves them as they are.
+// Normalised with constants meant for 0…255, all images look the same. For pixels in 0…1, the mean
+// is at most 1 and the std at most 0.5; --std 1 leaves them unscaled.
 void refuse_constants_of_levels(const std::array<float, 3>& mean, const std::array<float, 3>& std) {
   constexpr float kGreatestMean = 1, kGreatestStd = 3, kGreatestOfPixels = 0.5;
   constexpr double kLevels = 255;

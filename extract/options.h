@@ -1,4 +1,4 @@
-// Everything that `coldframe extract` can be told, with its default.
+// All options of `coldframe extract`, with defaults.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ namespace coldframe::extract {
 struct ExtractOptions {
   std::filesystem::path input;  // a folder, a file or a CSV manifest
   std::filesystem::path out;    // x.h5 (one file) or a folder of shards
-  bool dry_run = false;         // look at the input only; no backbone and no `out` are needed
+  bool dry_run = false;         // inspect the input only; needs no backbone and no `out`
 
   vit::BackboneOptions
       backbone;        // --weights, --backbone, --random-weights, --architecture, --pool, --heads
   std::string preset;  // its name, "" for none
-  std::filesystem::path config;  // beside the weights, states what no option does; "" for none
-  preprocess::Preprocessing preprocessing;  // the preset's, with what was given on the command line
-  std::filesystem::path mask;               // --mask, which `preprocessing` holds; "": none
+  std::filesystem::path config;  // next to the weights, states what no option does; "": none
+  preprocess::Preprocessing preprocessing;  // the preset's, overridden by the command line
+  std::filesystem::path mask;               // --mask, loaded into `preprocessing`; "": none
 
   augment::Augmentation augmentation;  // --views, --augment, --augment-seed
 
@@ -41,71 +41,72 @@ struct ExtractOptions {
   std::vector<std::pair<std::string, std::string>> columns;  // --columns
   std::string exam_from;                                     // --exam-from; "" for none
   std::filesystem::path root;                                // --root; "" for none
-  frames::ReaderOptions reader;  // `patient_salt` is empty when none was given
+  frames::ReaderOptions reader;                              // `patient_salt` is empty if not given
 
   std::vector<std::string> devices = {"auto"};  // --device, or --devices: each gets a worker
   std::string precision = "auto";
   BatchLimits batch;       // --batch, --memory-budget
-  int decode_threads = 0;  // 0: as decode_threads_of() has it
+  int decode_threads = 0;  // 0: see decode_threads_of()
   int threads = 0;         // of the CPU backbone; 0: LibTorch's choice
   DType storage = DType::kFp16;
-  // --cut: the block, counted from 0, whose input is stored beside the features; 0: the pixels.
+  // --cut: the 0-based block whose input is stored next to the features; 0: the pixels.
   std::optional<std::int64_t> cut;
   int thumbnails = 0;  // the longer side of each frame's small JPEG in pixels; 0: none are stored
   bool allow_mixed_precision = false;
-  std::string part;              // --part, as choose_part() takes it
-  std::filesystem::path survey;  // --survey: frames of exams, for parts alike; "": none
+  std::string part;              // --part, parsed by choose_part()
+  std::filesystem::path survey;  // --survey: frame counts, to balance parts; "": none
 
   std::filesystem::path monitor;  // CSV of the machine's load; "": none
 
   bool benchmark = false;      // measure this machine on this input instead of extracting
-  bool strict = false;         // stop at the first exam or frame that cannot be read
-  std::size_t min_frames = 1;  // an exam of which fewer can be read fails; else they are masked
+  bool strict = false;         // stop at the first unreadable exam or frame
+  std::size_t min_frames = 1;  // an exam with fewer readable ones fails; else masks the unreadable
   bool json = false;           // the summary (of --dry-run: everything) as JSON on stdout
 
-  // The given options of input, backbone, pixels, views and storage as lines for --config. A first
-  // line names paths, their pattern and the salt. None where such a file cannot hold a word.
+  // The given options of input, backbone, pixels, views and storage as lines for --config. The
+  // first line names paths, their pattern and the salt. nullopt if a config file cannot represent a
+  // value.
   std::optional<std::string> repeated;
 };
 
-// Those asked for. Else decoders share the cores with a backbone on the CPU; beside GPUs they have
-// them to themselves, but for one with each GPU. For the device "auto" it starts CUDA's driver.
+// The requested number of threads. By default, decoders share the cores with a CPU backbone; with
+// GPUs they get all cores except one per GPU. For the device "auto", initialises the CUDA driver.
 int decode_threads_of(const ExtractOptions& options);
 
 // How the input is listed.
 frames::ExamListOptions list_options(const ExtractOptions& options);
 
-// Empty when --help was asked for. ConfigError: what cannot be carried out, or is missing for an
-// unknown checkpoint.
+// nullopt for --help. ConfigError: options that cannot be satisfied, or that an unknown checkpoint
+// lacks.
 std::optional<ExtractOptions> parse_extract_options(const std::vector<std::string>& arguments);
 
-// The options of `extract`, a row for each: name, place, bounds, help, and its key in the recipe.
-// The rows refer to `options`, so that they set it, and record what it holds.
+// The options of `extract`, one row each: name, target, bounds, help, and key in the recipe. The
+// rows refer to `options`: they set it and record its values.
 
 using OptionRows = std::vector<OptionRow>;
 
-// What is read: --input, which of its frames, how files become frames, how patients are named.
+// Input: --input, frame selection, decoding, patient ids.
 OptionRows input_options(ExtractOptions& options);
-// The backbone, its weights, and its outputs that become the features.
+// The backbone, its weights, and the outputs used as features.
 OptionRows backbone_options(ExtractOptions& options);
-// What happens to a frame before the backbone sees it.
+// Preprocessing of frames.
 OptionRows pixel_options(ExtractOptions& options);
-// Augmented versions of the frames, beside them in the cache.
+// Augmented views of the frames, stored next to them in the cache.
 OptionRows view_options(ExtractOptions& options);
-// What computes, how much at once, and within which memory.
+// Devices, batch size and memory limits.
 OptionRows machine_options(ExtractOptions& options);
-// The cache, and what it stores of each frame.
+// The cache and what it stores per frame.
 OptionRows storage_options(ExtractOptions& options);
-// How the job treats exams, parts and failures, and what it prints.
+// Handling of exams, parts and failures, and output.
 OptionRows run_options(ExtractOptions& options);
 
-// What no row says alone, once the rows have set the options, of words or of a recipe: what goes
-// together, and what follows. ConfigError; DataError for a mask that cannot be read.
+// Checks combinations of options and derives dependent ones, after the rows have set the options
+// from the command line or a recipe. ConfigError; DataError for an unreadable mask.
 void finish_input(ExtractOptions& options);
 void finish_pixels(ExtractOptions& options);
 void finish_backbone(ExtractOptions& options);
 
-// What only words leave open.
+// Defaults that apply only to the command line.
 void size_tiles(const GivenWords& given, ExtractOptions& options);
 void finish_views(const GivenWords& given, ExtractOptions& options);
 void require_one_choice_of_devices(const GivenWords& given);

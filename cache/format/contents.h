@@ -48,10 +48,10 @@ struct ShardHeader {
 void require_same_cache(const ShardHeader& first, const ShardHeader& other, const std::string& name,
                         const std::string& advice = "");
 
-// The small JPEGs of an exam's frames, but for their bytes.
+// The thumbnails (JPEG) of an exam's frames, without their bytes.
 struct StoredThumbnails {
   std::vector<std::uint64_t> sizes;  // [T] in bytes, 0 for a frame without one; empty: none stored
-  std::uint64_t checksum = 0;        // XXH3 of all of them, one behind the other
+  std::uint64_t checksum = 0;        // XXH3 of all of them, concatenated
 
   std::uint64_t bytes() const {
     return std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
@@ -78,7 +78,7 @@ struct ExamBytes {
   std::function<void(const Append& append)> thumbnails;
 };
 
-// ExamBytes that are read one exam at a time, by its place in the contents. Each function fills the
+// ExamBytes that are read one exam at a time, by its index in the contents. Each function fills the
 // span that it is given. The contents must outlive the result.
 using ReadRows =
     std::function<void(std::size_t exam, std::size_t array, std::span<std::byte> rows)>;

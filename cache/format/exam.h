@@ -98,8 +98,8 @@ struct Failure {
   std::uint32_t revision = 0;
   std::string source;  // file and frame, where known
   std::string reason;
-  // So many are masked for this reason; 0: the whole exam failed. Caches do not store it: there
-  // is_of_frames() tells the two apart.
+  // Number of frames masked for this reason; 0: the whole exam failed. Caches do not store it:
+  // there is_of_frames() tells the two apart.
   std::size_t frames = 0;
 };
 
@@ -108,8 +108,8 @@ inline bool is_of_frames(const Failure& failure, const ExamInfo& exam) {
   return failure.exam == exam.id && failure.revision == exam.revision;
 }
 
-// A row of failures without an exam keeps the place of one that was taken out on purpose, so that
-// nobody looks for it; it is no failure, and readers do not list it.
+// Tombstone: a failure row without an exam, which reserves the ordinal of a deliberately deleted
+// exam. It is not a failure; readers do not list it.
 inline Failure tombstone(std::uint64_t ordinal) {
   return {"", ordinal, 0, "", "taken out"};
 }

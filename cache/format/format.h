@@ -36,7 +36,7 @@ inline constexpr const char* kThumbnails = "thumbnails";
 inline constexpr const char* kThumbnailData = "thumbnails/data";
 
 inline constexpr std::uint64_t kChunkBytes = 128u << 10;  // about one read of a streaming trainer
-inline constexpr std::uint64_t kFletcherBytes = 4;        // behind every chunk
+inline constexpr std::uint64_t kFletcherBytes = 4;        // after every chunk
 inline constexpr std::uint64_t kDigestBytes = 16;         // XXH3-128
 inline constexpr std::uint64_t kTrailerBytes = 2 * kDigestBytes;  // of the metadata, of the whole
 inline constexpr std::size_t kMaxText = 60000;                    // an attribute must fit in 64 KiB

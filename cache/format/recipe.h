@@ -33,8 +33,8 @@ struct Recipe {
   // True when the cache holds a small JPEG of every frame: `storage` has the key "thumbnails".
   bool has_thumbnails() const { return storage.contains("thumbnails"); }
 
-  // Takes what is no longer stored out of `storage`, and the option that asked for it out of the
-  // notes; they have one name.
+  // Removes `key` from `storage` and the option of the same name from the notes: it is no longer
+  // stored.
   void leave_out(const std::string& key);
 
   std::string feature_digest() const;  // SHA-256 of the canonical JSON of `features`
@@ -57,7 +57,7 @@ Json to_json(const Recipe& recipe);         // {"features": …, "storage": …}
 Recipe recipe_from_json(const Json& json);  // CacheError when it is not one
 
 // A cut cache also holds, for each frame of each view, what enters one block of the ViT: that block
-// and all behind it can then be trained without the frames and without what comes before.
+// and all later ones can then be trained without the frames and the earlier blocks.
 
 struct Cut {
   std::int64_t block = 0;  // counted from 0; before block 0 the frames themselves are kept

@@ -200,8 +200,8 @@ class MetadataSize {
 // CacheError (without the file's name) for whatever FORMAT.md does not allow.
 ShardContents read_metadata(const hdf5::FileReader& file, Detail detail);
 
-// The checksums behind HDF5's own end: of the metadata, which is compared when a file is opened,
-// and of the whole file.
+// The checksums after the end of the HDF5 data: of the metadata, which is compared when a file is
+// opened, and of the whole file.
 
 // XXH3-128 of all bytes but the chunks of features, cut and thumbnails, then XXH3-128 of all bytes
 // and of the former. `bytes`: a file as FileWriter leaves it.
@@ -213,7 +213,7 @@ std::unique_ptr<InputFile> open_unchecked(const std::filesystem::path& path);
 // Other programs that open a file for writing (h5py in mode r+, HDFView) cut the trailer off when
 // they close it. CacheError where the file cannot be read at all.
 bool lacks_trailer(const std::filesystem::path& path);
-// Puts the file with a trailer in the place of one without.
+// Replaces a file that lacks the trailer by one that has it.
 void write_trailer(const std::filesystem::path& path);
 
 // kMetadata reads what is not features, cut or thumbnails, whose own checksums are compared when
@@ -238,8 +238,8 @@ void write_image(hdf5::ByteStore& store, const ShardContents& contents, const Ex
 // Gives further names, in the same folder, where another file has one.
 using NextName = std::function<std::filesystem::path()>;
 
-// Builds the file in memory, then publishes it in nobody's place: for shards, which are bounded.
-// `image` is where, so that one shard after another takes the same memory.
+// Builds the file in memory, then publishes it without replacing any file: for shards, which are
+// bounded. `image` is the buffer, which successive shards reuse.
 void publish_shard(const std::filesystem::path& path, const NextName& next,
                    const ShardContents& contents, const ExamBytes& bytes, hdf5::MemoryStore& image);
 

@@ -1,7 +1,7 @@
 // Reads an HDF5 file out of a ByteSource and accepts only what FileWriter writes: plain hard links,
 // chunked datasets whose every chunk is there and has a fletcher32 checksum, few types.
 //
-// The HDF5 library has no part in it. Debian's 1.10.8 crashes on many malformed files, and a
+// Does not use the HDF5 library. Debian's 1.10.8 crashes on many malformed files, and a
 // trailer that matches only says that a file is as its writer left it, not that the writer meant
 // well. What this format uses of HDF5 is small enough to read here with every length, count and
 // address checked against the file before it is used: a hostile file ends in a CacheError. (Opening
@@ -32,7 +32,7 @@ struct Extent {
 class DatasetReader {
  public:
   const DatasetSpec& spec() const;
-  // The place of each chunk in the file, with its checksum, in the order of its rows.
+  // The extent of each chunk in the file, with its checksum, in the order of its rows.
   std::vector<Extent> chunks() const;
   // `destination`: count · row_bytes. Thread-safe as far as the ByteSource is.
   void read_rows(std::uint64_t first, std::uint64_t count, std::span<std::byte> destination) const;

@@ -28,7 +28,7 @@ WriterLock lock_part(const Location& location);
 // left.
 WriterLock lock_packer(const Location& location);
 
-// Names those who write to the cache just now, each as "process 7 on host, for 42s".
+// Lists the processes that are writing to the cache, each as "process 7 on host, for 42s".
 std::vector<std::string> writers_at_work(const Location& location);
 
 }  // namespace coldframe::cache

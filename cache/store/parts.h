@@ -33,10 +33,10 @@ using Division = std::vector<PartRecord>;
 // There are several if --input, --survey or the number of parts changed in between. Nothing shows
 // which of them is meant, since hosts' clocks differ. DataError: a record that is none.
 std::vector<Division> read_divisions(const Location& location);
-// The same; CacheError when there is none.
+// As read_divisions(); CacheError when there is none.
 std::vector<Division> require_divisions(const Location& location);
 
-// CacheError while parts have records: whoever changes the cache as a whole asks before.
+// CacheError while parts have records. Call before changing the cache as a whole.
 void require_unshared(const Location& location);
 
 // A job's parts compute alike. The first one that gets here decides, the others keep to it: returns
@@ -44,7 +44,7 @@ void require_unshared(const Location& location);
 Json agree(const Location& location, const Json& proposal);
 std::optional<Json> agreement(const Location& location);  // what holds, if anything does yet
 
-// Tells how far a part is.
+// The progress of a part.
 struct PartState {
   std::uint32_t part = 0;
   bool begun = false, finished = false;

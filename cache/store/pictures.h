@@ -12,12 +12,12 @@
 
 namespace coldframe::cache {
 
-// Bytes of JPEG in a page where nobody says how many.
+// Default for the bytes of JPEG in a page.
 inline constexpr std::uint64_t kMaxPictureBytes = 4u << 20;
 // A page shows at most this many frames of an exam, so that a long exam leaves room for others.
 inline constexpr std::size_t kMaxFramesShown = 32;
 
-// The middles of `most` equal parts of `all` places, or all.
+// Midpoints of `most` equal parts of the indices [0, all); all indices if there are no more.
 std::vector<std::size_t> middles_of_parts(std::size_t all, std::size_t most);
 
 // Hands out the thumbnails of exam after exam, until they would be too many for a page.

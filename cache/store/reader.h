@@ -58,7 +58,7 @@ class CacheReader {
   std::uint32_t next_revision(const std::string& id) const;
 
   // XXH3-64 of the exam's rows as stored: one per view, equal for equal features in equal storage,
-  // and behind them, where there is a cut, one per view of it.
+  // followed, if there is a cut, by one per view of it.
   const std::vector<std::uint64_t>& checksums(std::size_t exam) const {
     return stored_[exam].checksums;
   }
@@ -97,9 +97,9 @@ class CacheReader {
   const StoredThumbnails& stored_thumbnails(std::size_t exam) const {
     return stored_[exam].thumbnails;
   }
-  // All JPEGs of an exam, one behind the other, StoredThumbnails::bytes() in all.
+  // All JPEGs of an exam, concatenated, StoredThumbnails::bytes() in all.
   void read_thumbnails(std::size_t exam, std::span<std::byte> bytes) const;
-  // Places in the input of exams that were taken out on purpose.
+  // Ordinals of deliberately deleted exams (tombstones).
   const std::set<std::uint64_t>& deleted_ordinals() const { return deleted_ordinals_; }
   // Of the file that the exam lies in.
   const std::vector<std::string>& precisions_of(std::size_t exam) const;
@@ -115,7 +115,7 @@ class CacheReader {
     std::vector<std::uint64_t> checksums;
     StoredThumbnails thumbnails;
   };
-  struct Run {  // exams that lie one behind the other in one file
+  struct Run {  // exams that are contiguous in one file
     std::span<const std::size_t> exams;
     std::vector<std::byte> rows;
   };

@@ -61,7 +61,8 @@ class ShardFile {
   // CacheError unless the rows of an exam have the checksum.
   void check_rows(const std::string& id, std::size_t array, std::uint64_t checksum,
                   std::span<const std::byte> rows) const;
-  // All JPEGs of an exam, one behind the other (StoredThumbnails::bytes() in all), and the same.
+  // All JPEGs of an exam, concatenated (StoredThumbnails::bytes()); CacheError unless their
+  // checksum matches.
   void read_thumbnails(const OpenShard& open, std::size_t exam, std::span<std::byte> bytes) const;
   void check_thumbnails(const std::string& id, std::uint64_t checksum,
                         std::span<const std::byte> bytes) const;

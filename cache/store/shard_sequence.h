@@ -17,7 +17,7 @@
 
 namespace coldframe::cache {
 
-// Has the form of StoredThumbnails, with the bytes of all frames one behind the other.
+// Has the form of StoredThumbnails, with the bytes of all frames concatenated.
 struct Thumbnails {
   std::vector<std::uint64_t> sizes;
   std::vector<std::byte> bytes;

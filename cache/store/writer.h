@@ -23,7 +23,7 @@ struct WriterOptions {
   // Other writers may be at work, on other machines too, and one of the same worker that is thought
   // dead: nothing is locked then, and exams that come twice do no harm.
   bool shared = false;
-  // About so many; held twice in memory, thumbnails a third time. 0: 8 MiB, with a cut 64 MiB.
+  // Approximate; held twice in memory, thumbnails a third time. 0: 8 MiB, with a cut 64 MiB.
   std::uint64_t max_shard_bytes = 0;
   std::uint32_t max_shard_exams = 4096;
   double max_shard_seconds = 60.0;  // a killed job loses at most this much work

@@ -8,9 +8,9 @@
 
 namespace coldframe::cache {
 
-// Lists the differences besides features and place in the input, a line each: "column label '0' ->
-// '1'", "times". A column that one of them lacks is empty there. Places of sources and the times at
-// which they were touched are no content.
+// Lists the differences except in features and ordinal, one line each: "column label '0' ->
+// '1'", "times". A column that one of them lacks is empty there. Paths and modification times of
+// sources are not compared.
 std::vector<std::string> differences(const ExamInfo& before, const ExamInfo& after);
 
 }  // namespace coldframe::cache

@@ -15,7 +15,7 @@ inline const std::vector<std::string> kExamColumns = {
     "exam", "patient", "offset", "frames", "start_time", "source_kind", "width", "height"};
 inline const std::vector<std::string> kFrameColumns = {"exam",    "slot",  "time_s",
                                                        "present", "index", "source"};
-inline constexpr const char* kElapsedColumn = "elapsed_start";  // behind those of exams, if known
+inline constexpr const char* kElapsedColumn = "elapsed_start";  // after those of exams, if known
 inline constexpr const char* kOfTheInput = "column ";           // the prefix
 
 inline bool is_ours(const std::string& name, const std::vector<std::string>& table) {
@@ -23,7 +23,7 @@ inline bool is_ours(const std::string& name, const std::vector<std::string>& tab
          std::find(table.begin(), table.end(), name) != table.end();
 }
 
-// Both turn the name of an input's column into its name in the table, and back.
+// Convert the name of an input's column to its name in the table, and back.
 inline std::string name_in_table(const std::string& name, const std::vector<std::string>& table) {
   return is_ours(name, table) ? kOfTheInput + name : name;
 }
@@ -33,8 +33,8 @@ inline std::string name_in_input(const std::string& name, const std::vector<std:
   return prefixed ? name.substr(prefix.size()) : name;
 }
 
-// A file of its own tells how exported features were made, so that they can come back under their
-// recipe.
+// A separate file records how exported features were made, so that they can be imported under
+// their recipe.
 
 // The recipe of one view without thumbnails and cut: neither the other views nor these come back.
 std::string recipe_file(const CacheReader& cache, const std::string& view);

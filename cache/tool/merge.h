@@ -38,7 +38,7 @@ struct MergeConflict {
 struct MergeReport {
   std::size_t exams = 0, failures = 0;
   std::size_t duplicates = 0;  // exams that several inputs have
-  bool renumbered = false;     // the inputs' places collided
+  bool renumbered = false;     // ordinals of the inputs collided
   std::vector<MergeConflict> conflicts;
 };
 

@@ -1,4 +1,4 @@
-// The figures of one exam's features by which it may be odd.
+// Metrics of one exam's features by which it may be odd.
 #pragma once
 
 #include <limits>

@@ -1,4 +1,4 @@
-// Takes exams out of a cache, for instance when a consent is withdrawn.
+// Deletes exams from a cache, for instance when a consent is withdrawn.
 #pragma once
 
 #include <cstddef>

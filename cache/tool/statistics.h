@@ -1,4 +1,4 @@
-// The cosine tells how alike two feature vectors are.
+// Cosine similarity of feature vectors.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,7 @@ struct Matrix {
   }
 };
 
-// The mean of the rows, which is taken away from each.
+// Subtracts the mean of the rows from each row; returns the mean.
 std::vector<float> centre(Matrix& matrix);
 
 // Effective rank (Roy & Vetterli, "The effective rank: a measure of effective dimensionality",
@@ -74,8 +74,8 @@ Matrix products(const Matrix& a, const Matrix& b);
 
 // Exams that resemble each other, by the cosine of their mean features.
 
-// The mean features of exams over their present frames, after the mean of all these means has been
-// taken away and each row scaled to length 1, so that dot products are cosines. (Without the first
+// The mean features of exams over their present frames, after subtracting the mean of all these
+// means and scaling each row to length 1, so that dot products are cosines. (Without the first
 // step nearly all exams have a cosine near 1, since features share a large mean.)
 struct ExamMeans {
   std::vector<std::size_t>
@@ -90,7 +90,7 @@ class ExamMeansBuilder {
  public:
   // At most kMaxMeanValues / D exams are taken, evenly spaced over `count`.
   ExamMeansBuilder(std::size_t count, std::size_t dimension);
-  // `number`: the how-manieth of `count`; `exam`: its index in the cache. Numbers must rise.
+  // `number`: index in [0, count), increasing from call to call; `exam`: index in the cache.
   void add(std::size_t number, std::size_t exam, std::span<const float> features);
   ExamMeans finish();
   static constexpr std::size_t kMaxMeanValues = 64u << 20;  // 256 MiB
@@ -107,7 +107,7 @@ struct Pair {
 };
 
 // All pairs are compared up to kMaxExhaustive exams. Above that, exams are sorted along each of 16
-// principal axes and each is compared with the kWindow behind it (the sorted neighbourhood of
+// principal axes and each is compared with the next kWindow (the sorted neighbourhood of
 // Hernández & Stolfo 1995), which finds near-duplicates, since they lie together along every axis.
 inline constexpr std::size_t kMaxExhaustive = 16384, kWindow = 24, kSortedAxes = 16;
 

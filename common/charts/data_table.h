@@ -38,7 +38,8 @@ class DataTable {
 
   // Columns of one value per row.
   void add_text(const std::string& name, std::vector<std::string> values);
-  // `digits` behind the point; float32 in the page, where that shows the same. NaN: no value.
+  // `digits` after the decimal point; float32 in the page, where that shows the same. NaN: no
+  // value.
   void add_numbers(const std::string& name, std::vector<double> values, int digits);
   // Indices of other rows, which are shown as links to them; kNoRow: none.
   static constexpr std::uint32_t kNoRow = UINT32_MAX;

@@ -30,7 +30,7 @@ class Scale {
   double low_, high_, step_;
 };
 
-// The scales of a plot, which say where it lies.
+// The scales of a plot, which define its position.
 struct Plot {
   Scale x, y;
 };

@@ -1,4 +1,4 @@
-// How run_main() ends the program.
+// Command-line parsing, output and run_main().
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace coldframe {
 
-// True: at once, without the destructors of static objects, where what libraries have registered
-// for the program's end would fail. Any thread may set it.
+// True: run_main() ends the program at once, without the destructors of static objects, where what
+// libraries have registered for the program's end would fail. Any thread may set it.
 inline std::atomic<bool> leaves_without_destructors = false;
 
 // std::cout and std::cerr, whose text is made printable on its way, whoever writes it.

@@ -56,10 +56,10 @@ struct Interrupted : Error {
   explicit Interrupted(const std::string& message) : Error(ExitCode::kInterrupted, message) {}
 };
 
-// An error says what it is about: whoever knows it puts that in front.
+// Whoever knows the subject of an error prefixes its message with it.
 
-// Returns what `work` does. A DataError of it comes out with `subject` in front: "SUBJECT: what it
-// said".
+// Returns what `work` does. Prefixes the message of a DataError with `subject`: "SUBJECT:
+// MESSAGE".
 template <typename Work>
 decltype(auto) in_context(const std::string& subject, const Work& work) {
   try {
@@ -90,7 +90,7 @@ class KeptError {
     return failed;
   }
 
-  // Behind a call of the library: throws what was kept, if there is any.
+  // After a call of the library: rethrows the stored exception, if any.
   void rethrow() const {
     if (error_) std::rethrow_exception(error_);
   }

@@ -56,7 +56,7 @@ inline NumberBounds or_zero(NumberBounds bounds) {
   return bounds;
 }
 
-// Puts an option's word in its place; ConfigError names the option and what is expected.
+// Stores an option's value in its variable; ConfigError names the option and what is expected.
 struct SetOption : std::function<void(const std::string& option, const std::string& word)> {
   using function::function;
   // Puts what a recipe records of the option in the same place, within the same bounds:

@@ -18,7 +18,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void add(std::size_t count = 1);  // thread-safe
-  void set_note(std::string note);  // shown behind the figures, e.g. "val loss 0.412"
+  void set_note(std::string note);  // shown after the numbers, e.g. "val loss 0.412"
   void finish();
 
  private:

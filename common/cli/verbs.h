@@ -23,7 +23,7 @@ struct Verb {
   const Command* command;
   const char* name;
   const char* words;    // the bare words that it takes: "PATH", "A B", "OUT A…" (one A or more)
-  const char* example;  // what may stand behind the verb
+  const char* example;  // what may follow the verb
   const char* summary;
   int (*run)(const Verb& verb, const std::vector<std::string>& arguments);  // -> the exit code
 };

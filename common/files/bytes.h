@@ -44,7 +44,7 @@ class MemoryBytes : public ByteSource {
   std::string content_;
 };
 
-// Reads numbers and texts out of bytes that nobody vouches for: one behind the other, or at a
+// Reads numbers and texts out of bytes that nobody vouches for: sequentially, or at a
 // position. Refuses what would reach beyond the end.
 
 // A request that was refused: where the bytes end, and the first and the number of those asked for.
@@ -77,7 +77,8 @@ class ByteCursor {
     if (at > bytes_.size() || count > bytes_.size() - at) refuse_({bytes_.size(), at, count});
   }
 
-  // These read from the position on, which moves behind them. A number has `width` bytes, 1 to 8.
+  // These read from the position on, which then moves past them. A number has `width` bytes, 1
+  // to 8.
   std::span<const std::byte> take(std::uint64_t count) {
     require(position_, count);
     position_ += count;

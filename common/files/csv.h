@@ -1,5 +1,5 @@
 // CSV as RFC 4180 has it: quoted fields, doubled quotes, CRLF or LF, an optional UTF-8 byte-order
-// mark. Semicolons or tabs may stand for the commas, and decimal commas in their numbers then.
+// mark. Semicolons or tabs may replace the commas; numbers may then have decimal commas.
 //
 // A spreadsheet computes a field that begins with =, +, -, @, a tab or a carriage return. Unless it
 // is a number, such a field is written with an apostrophe in front, and read without it.

@@ -1,5 +1,5 @@
-// The activations of perceptrons, alone and as gates, a vector at a time; as rows.h for the device
-// and for its CPU twin.
+// MLP activations, plain and as gates, one vector at a time; as rows.h for the device and for its
+// CPU twin.
 #pragma once
 
 #include "extract/cuda/rows.h"

@@ -1,11 +1,9 @@
-// The CUDA kernels of extraction and their CPU twins behind one table of plain C functions: no
+// The CUDA kernels of extraction and their CPU twins as one table of plain C functions: no
 // LibTorch. libcoldframe_cuda.so holds the kernels and is opened at run time (library.h);
 // tests/extract/cuda/twin.h has the same table for the CPU, where tests run what the GPU runs.
-//
-// All pointers are on the device that computes, at least 16-byte aligned; rows lie one behind the
-// other. Kernels are asynchronous on `stream` (a cudaStream_t; the twins ignore it) and on the
-// current device. Elements are kFp32, kBf16 or kFp16. Every function returns a cudaError_t, 0 for
-// success.
+//  All pointers are on the device that computes, at least 16-byte aligned; rows are contiguous.
+// Kernels are asynchronous on `stream` (a cudaStream_t; the twins ignore it) and on the current
+// device. Elements are kFp32, kBf16 or kFp16. Every function returns a cudaError_t, 0 for success.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +12,12 @@
 
 namespace coldframe::cuda {
 
-// uint8 frames to normalised patches as the patch embedding's matrix product takes them: row
-// (image, patch), column (channel, line, pixel). Of patches as large as the frame these are its
+// Converts uint8 frames to normalised patches for the patch embedding's matrix product: row (image,
+// patch), column (channel, line, pixel). If patches are as large as the frame, these are its
 // normalised planes.
 struct PatchArguments {
   const std::uint8_t* frames;  // [batch, size, size, 3]
-  const float* levels;         // [3, 256]: what each level of each channel becomes
+  const float* levels;         // [3, 256]: normalised value of each level
   void* patches;  // [batch · (size / patch)², pitch]; columns from 3·patch² are left
   std::int64_t batch, size, patch, pitch;
   DType element;  // of `patches`
@@ -49,7 +47,7 @@ struct ResidualNormArguments {
 };
 
 // The tokens that the first block starts from and their norm: sum[b, t] = start[t], plus
-// y[b, t − prefix] for the patches behind the `prefix` other tokens; z = the norm of it.
+// y[b, t − prefix] for the patches after the `prefix` other tokens; z = the norm of it.
 struct EmbedNormArguments {
   const float* start;  // [tokens, width]
   const void* y;       // [batch · (tokens − prefix), width] of `element`

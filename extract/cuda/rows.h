@@ -116,7 +116,7 @@ COLDFRAME_BOTH void norm_row(const Team& team, const NormRow<Residual, Element>&
     for (int step = 0; step < kSteps; ++step) {
       const int column = step * kLaneStep + team.lane(held) * kNormVector;
       if (column >= width) continue;
-      store_residual(row, column, values[held][step]);  // behind all loads, which it might alias
+      store_residual(row, column, values[held][step]);  // after all loads, which it might alias
       COLDFRAME_UNROLL
       for (int i = 0; i < kNormVector; ++i) {
         const float deviation = values[held][step][i] - mean;

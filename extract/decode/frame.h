@@ -1,4 +1,4 @@
-// The value types between the readers and the preprocessing.
+// Value types passed from the readers to the preprocessing.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace coldframe::frames {
 
-// No reader decodes a frame that is larger.
+// Readers reject larger frames.
 inline constexpr std::int64_t kMaxSide = 65535, kMaxPixels = std::int64_t{1} << 28;
 
 // 8-bit RGB, rows without padding: rgb[(y * width + x) * 3 + channel].
@@ -22,28 +22,29 @@ struct Image {
   std::vector<std::uint8_t> rgb;
 };
 
-// A rectangle in pixels of a frame; its right and bottom edges are outside.
+// A rectangle in pixels of a frame; right and bottom edges are exclusive.
 struct Rect {
   int x = 0, y = 0, width = 0, height = 0;
 
   bool operator==(const Rect&) const = default;
 };
 
-// A length along an edge of a frame: a share of the edge, rounded down, and pixels.
+// A length along an edge of a frame: a percentage of the edge, rounded down, plus pixels.
 struct CropLength {
-  int pixels = 0;  // may be negative beside a share
+  int pixels = 0;  // may be negative if `percent` is set
   double percent = 0;
 
   int of(int edge) const { return static_cast<int>(edge * percent / 100) + pixels; }
   bool operator==(const CropLength&) const = default;
 };
 
-// The rule for which part of a frame is kept: --crop and the manifest's column `crop`.
+// Which part of a frame to keep: --crop and the manifest's column `crop`.
 struct CropRule {
   enum class Kind {
     kNone,   // all of it
-    kFixed,  // what `edges` say
-    kAuto    // what the file states as the image proper, else what preprocess/auto_crop.h finds
+    kFixed,  // the rectangle `edges`
+    kAuto    // the image region that the file states, else the one that preprocess/auto_crop.h
+             // detects
   };
   Kind kind = Kind::kNone;
   std::array<CropLength, 4> edges = {};  // x, y, width, height
@@ -65,42 +66,43 @@ struct Frame {
   Image pixels;
   // Millimetres from row to row and from column to column, NaN if unknown.
   std::array<double, 2> spacing_mm{kUnknownSpacing, kUnknownSpacing};
-  // The part that holds the image proper, where the file states it (DICOM ultrasound regions).
+  // The image region, if the file states it (DICOM ultrasound regions).
   std::optional<Rect> region = std::nullopt;
-  // The share of its values that are finite numbers. NaN is shown black, an infinity as the least
-  // or the greatest value is.
+  // Fraction of its values that are finite. NaN becomes black; infinities become the min or max
+  // value.
   double finite = 1;
-  std::string fault = {};  // why it is lost, though those behind it are not; "" where it is there
+  // Why this frame is unreadable while later ones are readable; "" if it was read.
+  std::string fault = {};
 };
 
-// The one place that decides in which order an exam's frames come and when each was taken, whatever
-// kind of file states it. Readers hand over facts.
+// Decides, for all file formats, the order of an exam's frames and their acquisition times. Readers
+// only supply the facts.
 
 inline constexpr double kNotStated = std::numeric_limits<double>::quiet_NaN();
 
-// What is stated of one frame, or of one file of a frame; kNotStated where nothing is.
+// Metadata of one frame or of a single-frame file; kNotStated if absent.
 struct FrameFacts {
-  double temporal_position = kNotStated;  // 1, 2, …: which moment, but not when it was
-  double time = kNotStated;               // seconds on a clock that all share: when it was acquired
-  double trigger = kNotStated;   // seconds since an event that comes again, such as a heartbeat
-  double made = kNotStated;      // seconds on a clock that all share: when its content was made
-  double position = kNotStated;  // millimetres along the slices' normal
-  double number = kNotStated;    // as somebody counted them: an instance's number, a page
+  double temporal_position = kNotStated;  // 1, 2, …: index of the time point, without its time
+  double time = kNotStated;               // acquisition time: seconds on a clock common to all
+  double trigger = kNotStated;            // seconds since a recurring event, such as a heartbeat
+  double made = kNotStated;               // content creation time: seconds on a clock common to all
+  double position = kNotStated;           // millimetres along the slices' normal
+  double number = kNotStated;             // ordinal: instance number, page
 };
 
-// What an exam's order and times rest on, for people: "trigger time, then place" and "trigger
+// The basis of an exam's order and times, for display: "trigger time, then place" and "trigger
 // time".
 struct OrderBasis {
-  std::string order = {}, times = {};  // "" for times that are unknown
-  // Nothing but the files' names, or their places in a list of names, tells the order.
+  std::string order = {}, times = {};  // "" if times are unknown
+  // Only the file names, or their positions in a list of names, determine the order.
   bool names_alone = false;
-  // It is neither the order that the input has nor one by acquisition time, place or number: the
-  // cache says so in the column kOrderColumn.
+  // The order is neither the input's nor by acquisition time, position or number: the cache records
+  // it in the column kOrderColumn.
   bool unusual = false;
 
   bool operator==(const OrderBasis&) const = default;
 };
-// Of files that nothing but their names puts in order.
+// For files that only their names put in order.
 inline OrderBasis by_names() {
   return {.order = "file names", .names_alone = true};
 }
@@ -108,23 +110,24 @@ inline OrderBasis by_names() {
 inline constexpr const char* kAcquisitionTime = "acquisition time";
 inline constexpr const char* kOrderColumn = "frame_order";
 inline constexpr const char* kFileOrder =
-    "the file";  // OrderBasis::order of frames as they are stored
+    "the file";  // OrderBasis::order of frames in storage order
 
 struct FrameOrder {
-  std::vector<std::size_t> order;  // of the facts
-  std::vector<double> seconds;     // since the first, in that order; NaN where unknown
-  OrderBasis basis;                // `order` is "" where the facts tell nothing
+  std::vector<std::size_t> order;  // indices of the facts
+  std::vector<double> seconds;     // since the first, in that order; NaN if unknown
+  OrderBasis basis;                // `order` is "" if the facts determine none
 };
 
-// Frames at places that all differ are slices of a volume: in the order of place, without times.
-// Else what tells frames of one place apart comes first, then place, then the number:
+// Frames at pairwise distinct positions are slices of a volume: ordered by position, without times.
+// Otherwise, sorts by the first criterion that distinguishes frames at the same position, then by
+// position, then by number:
 // 1. acquisition times that all differ and do not contradict temporal positions;
-// 2. temporal positions; frames of one have the earliest time among them;
+// 2. temporal positions; frames that share one get the earliest of their times;
 // 3. trigger times that all differ;
-// 4. acquisition or trigger times, or where all are at one place times of content, that tell some
-//    apart; and acquisition times that tell places apart.
-// `one_stack` is false where positions are of several stacks: they break ties alone.
-// `clock` is what people call FrameFacts::time. Facts that tell nothing keep their order.
+// 4. acquisition or trigger times (or content times if all frames are at one position) that
+// distinguish some frames; and acquisition times that distinguish positions.
+// `one_stack` is false if positions belong to several stacks: they then only break ties. `clock` is
+// the displayed name of FrameFacts::time. Facts that determine no order keep theirs.
 FrameOrder order_frames(std::span<const FrameFacts> facts, bool one_stack = true,
                         const char* clock = kAcquisitionTime);
 

@@ -23,7 +23,7 @@ std::string stored_identity(const std::string& name, const ReaderOptions& option
 
 // The registry of readers. A file belongs to the first kind whose `detect` recognises its content.
 
-// Each row stands beside its reader.
+// Each row stands next to its reader.
 extern const SourceKind kDicomKind, kStackKind, kImageKind, kBmpKind, kVideoKind, kNpyKind,
     kNiftiKind;
 

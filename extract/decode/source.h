@@ -1,4 +1,4 @@
-// A person's choices of how files become frames; every reader takes from them what concerns it.
+// User options for decoding files into frames; each reader uses those that apply to it.
 #pragma once
 
 #include <cmath>
@@ -20,14 +20,14 @@
 
 namespace coldframe::frames {
 
-// The slices of a volume that are read: [begin, end) in steps of `step`; end = −1: to the last one.
+// Slices of a volume to read: [begin, end) with stride `step`; end = −1: to the last one.
 struct SliceRange {
   std::int64_t begin = 0, end = -1, step = 1;
 
   bool operator==(const SliceRange&) const = default;
 };
 
-// The rule by which the single-frame DICOM files of a folder become exams.
+// How the single-frame DICOM files of a folder are grouped into exams.
 enum class DicomGrouping { kSeries, kStudy };
 
 struct ReaderOptions {
@@ -35,47 +35,44 @@ struct ReaderOptions {
 
   // Volumes, in RAS+ orientation: 0 = x (sagittal slices), 1 = y (coronal), 2 = z (axial).
   int axis = 2;       // --axis
-  SliceRange slices;  // --slices; of a 4-D volume: these slices of every time point
+  SliceRange slices;  // --slices; in 4-D volumes: these slices of each time point
 
-  bool ignore_exif = false;  // --ignore-exif; else JPEG images are turned as their EXIF data states
+  bool ignore_exif = false;    // --ignore-exif; else rotates JPEG images by their EXIF data
+  bool square_pixels = false;  // --square-pixels: scales the width to the display aspect ratio
+  bool deinterlace = false;    // --deinterlace: use the first field of each interlaced frame
 
-  // Clips: what is shown of a picture.
-  bool square_pixels = false;  // --square-pixels: as wide as the stream says that it is shown
-  bool deinterlace = false;    // --deinterlace: the first field of each interlaced frame
-
-  // Clips: those frames that can be read of one that is cut off count as all that there are.
+  // Clips: treat the readable frames of a truncated clip as the whole clip.
   bool accept_broken_tail = false;  // --accept-broken-tail
 
-  // Clips: frames outside these times, in seconds since the clip's first one, are not asked for and
-  // need not be decoded.
+  // Clips: frames outside these times (seconds since the first frame) are not requested and need
+  // not be decoded.
   double from_s = -std::numeric_limits<double>::infinity();  // --start
   double until_s = std::numeric_limits<double>::infinity();  // --end
 
-  // Clips: frames are counted without being decoded, and those that are cheap to decode stand for
-  // the others. For a look before the job, never for the job itself.
+  // Clips: counts frames without decoding, and samples those that are cheap to decode. Only for
+  // previews, never for extraction.
   bool estimate = false;
 
   DicomGrouping grouping = DicomGrouping::kSeries;  // --group
-  bool keep_patient_id = false;  // --keep-patient-id; else hashes of patients with `patient_salt`
+  bool keep_patient_id = false;  // --keep-patient-id; else patients are hashed with `patient_salt`
   std::string patient_salt;      // --patient-salt
-  EqualNumbers equal_numbers = EqualNumbers::kAsk;  // --equal-numbers: of patients
+  EqualNumbers equal_numbers = EqualNumbers::kAsk;  // --equal-numbers: for patient ids
 };
 
-// What stands for a name that tells who somebody is: a hash of its plain spelling (spelling.h) with
-// the salt, or with --keep-patient-id the name itself, in UTF-8. "" stays "".
+// Pseudonym of an identifying name: a salted hash of its normalized spelling (spelling.h) or, with
+// --keep-patient-id, the name itself in UTF-8. "" stays "".
 std::string stored_identity(const std::string& name, const ReaderOptions& options);
 
-// Readers of image files and clips behind one interface, and the registry in which each kind is one
-// line.
+// Common interface of the readers of image files and clips, and their registry.
 
-// Thrown by Source::read: no frame of the file from this one on can be read.
+// Thrown by Source::read: this frame and all later ones of the file are unreadable.
 class UnreadableFromHere : public DataError {
  public:
   using DataError::DataError;
 };
 
-// Thrown by Source::read: the file is damaged, and nothing tells which of its frames are whole,
-// even of those that were handed over.
+// Thrown by Source::read: the file is damaged, and any frame may be corrupt, even those already
+// delivered.
 class CorruptFile : public DataError {
  public:
   using DataError::DataError;
@@ -91,40 +88,39 @@ class Source {
   virtual double time_s(std::int64_t index) const = 0;
   // Unix seconds of the file's first frame, NaN where the file does not state it.
   virtual double start_time() const { return std::numeric_limits<double>::quiet_NaN(); }
-  // What its order and times rest on. Call frame_count() before.
+  // The basis of its order and times. Call frame_count() before.
   virtual OrderBasis basis() const { return {kFileOrder, ""}; }
-  // What a person should know of how the file is read, as far as it has been: what it says against
-  // itself and what was taken, or what may not be meant. Clauses without its name. Call
-  // frame_count() before.
+  // Notes for the user on what was read so far: contradictions in the file and how they were
+  // resolved, and possibly unintended content. Clauses without the file's name. Call frame_count()
+  // before.
   virtual std::vector<std::string> notes() const { return {}; }
-  // Why the file's tail is lost; empty where it is whole. When not empty, the last frame stands for
-  // the lost tail, however many frames that was. Call frame_count() before.
+  // Why the file's tail is unreadable; empty if the file is complete. Otherwise the last frame
+  // represents the lost tail, however many frames that was. Call frame_count() before.
   virtual std::string lost_tail() const { return {}; }
-  // How many streams its frames are of, as SourceFacts::frames has them.
+  // Number of streams among its frames, as in SourceFacts::frames.
   virtual std::size_t streams() const { return 1; }
-  // Decodes the frames with the given ascending indices. DataError names the file and tells of the
-  // first frame that was not handed over; those behind it may be asked for again, unless it is a
+  // Decodes the frames with the given ascending indices. DataError names the file and refers to the
+  // first frame that was not delivered; later frames may be requested again, unless it is an
   // UnreadableFromHere.
   virtual void read(std::span<const std::int64_t> indices,
                     const std::function<void(Frame&&)>& sink) = 0;
 
-  // Images of more than 8 bits need a range of values that becomes black to white. Where it is to
-  // be found in the values themselves (neither the file nor the options state it), all files of an
-  // exam are asked for their values and get one range, before the first read(); wants_range() is
-  // false from then on.
+  // Images of more than 8 bits need a value range that maps to black … white. If neither the file
+  // nor the options state it, it is computed from the values of all files of the exam and set
+  // before the first read(); wants_range() is false from then on.
   virtual bool wants_range() const { return false; }
-  virtual void survey(ValueSurvey&) {}  // adds the values of all frames that can be read
+  virtual void survey(ValueSurvey&) {}  // adds the values of all readable frames
   virtual void set_range(const ValueRange&) {}
-  // The window that this range is found by, where --window is `asked`.
+  // The window that determines this range if --window is `asked`.
   virtual Window range_window(const Window& asked) const { return asked; }
-  // The range of a file that is an exam by itself is found by read().
+  // If the file is an exam by itself, read() computes its range.
   virtual bool finds_range_alone() const { return false; }
 
   // Its values may be NaN or infinite.
   virtual bool holds_floats() const { return false; }
 };
 
-// A source that is one file. Its errors name the file: "clip 'a.gif': …".
+// A source backed by one file. Its errors name the file: "clip 'a.gif': …".
 class FileSource : public Source {
  protected:
   FileSource(const char* called, const SourceFile& file)
@@ -139,38 +135,37 @@ class FileSource : public Source {
   std::string name_;
 };
 
-// A frame of a file whose frames are of several channels.
+// A frame of a multi-channel file.
 struct ChannelFrame {
   std::string stream;                                        // the name of its channel
   double time_s = std::numeric_limits<double>::quiet_NaN();  // as Source::time_s()
 };
 
-// Holds what a file's header says of the exam that it belongs to; empty or NaN where it says
-// nothing.
+// What a file's header states about its exam; empty or NaN if absent.
 struct SourceFacts {
   std::string patient;                                           // as the header states it
   double start_time = std::numeric_limits<double>::quiet_NaN();  // Unix seconds, first frame
   std::vector<std::pair<std::string, std::string>> columns;      // "study", "view", …
-  std::vector<ChannelFrame> frames;  // all, where they are of several streams; else none
+  std::vector<ChannelFrame> frames;  // all frames if they form several streams; else none
   OrderBasis basis = {};             // of the file's frames
 };
 
-// A kind of file: all that the rest of the program knows of its reader. A reader defines its row
-// beside itself and is named in source.cpp.
+// A file format: the whole interface of its reader. A reader defines its entry next to itself and
+// is listed in source.cpp.
 struct SourceKind {
   const char* name;      // "image", "video"
-  const char* contents;  // for messages: the formats that it reads
+  const char* contents;  // for messages: formats it reads
   bool is_clip = true;   // in a folder, each file is an exam; else files of one folder form one
-  // The endings of such files' names, in small letters: first those that only this kind has, then
-  // those that other files have, too.
+  // File name suffixes in lower case: first those unique to this kind, then those shared with other
+  // files.
   const char* suffixes = "";
   const char* other_suffixes = "";
-  bool (*detect)(const SourceFile& file);  // by its head and its name, if they suffice
+  bool (*detect)(const SourceFile& file);  // by the file's head and name, if they suffice
   // DataError, which names the file, when its header cannot be read.
   std::unique_ptr<Source> (*open)(const SourceFile& file, const ReaderOptions& options);
-  // Null for kinds whose headers say nothing. Reads the header only. DataError as `open`.
+  // Null for kinds without metadata in their headers. Reads the header only. DataError as `open`.
   SourceFacts (*facts)(const SourceFile& file, const ReaderOptions& options) = nullptr;
-  bool has_series = false;  // headers name exams, whose files dicom/series.h gathers
+  bool has_series = false;  // headers name exams, whose files dicom/series.h groups
 };
 template <typename Reader>
 std::unique_ptr<Source> open_as(const SourceFile& file, const ReaderOptions& options) {
@@ -179,25 +174,25 @@ std::unique_ptr<Source> open_as(const SourceFile& file, const ReaderOptions& opt
 
 std::span<const SourceKind* const> source_kinds();  // the registry
 
-// Null when no kind recognises the file. DataError when it cannot be read.
+// Null when no kind recognises the file. DataError if it cannot be read.
 const SourceKind* detect_kind(const SourceFile& file);
 // DataError, which says what the file looks like, when no kind recognises it.
 const SourceKind& require_kind(const SourceFile& file);
 
-// True from the bound on, and for what falls short of it by rounding alone.
+// time_s >= bound_s, up to rounding error.
 bool reaches(double time_s, double bound_s);
 
-// Kinds of files that people have and that are not read, by their names.
+// Common but unsupported formats, detected by file name.
 
 struct ForeignKind {
   const char *name, *names;  // "a HEIC image", "HEIC images"
   const char* advice;        // "convert it to JPEG or PNG"
 };
 
-// Null for a file that looks like none of them. DataError when it cannot be read.
+// Null if the file looks like none of them. DataError if it cannot be read.
 const ForeignKind* foreign_kind(const SourceFile& file);
 
-// True for the voxels of an ANALYZE 7.5 header that lies beside.
+// True for the voxel file of an ANALYZE 7.5 header in the same folder.
 bool is_analyze_voxels(const SourceFile& file);
 
 }  // namespace coldframe::frames

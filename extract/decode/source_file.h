@@ -1,5 +1,5 @@
-// A file as its readers see it: its first bytes, read once for all who judge by them, and its
-// content, which a digest may follow as it is read.
+// A file as readers see it: its head, read once for all format detection, and its content, which a
+// digest may accumulate while it is read.
 #pragma once
 
 #include <cstdint>
@@ -27,21 +27,20 @@ struct Extent {
 
 class SourceFile {
  public:
-  // Opens nothing yet. The digest, if there is one, must outlive this and its copies.
+  // Opens nothing yet. The digest, if any, must outlive this and its copies.
   explicit SourceFile(std::filesystem::path path, SourceDigest* digest = nullptr)
       : path_(std::move(path)), digest_(digest) {}
 
   const std::filesystem::path& path() const { return path_; }
   std::string_view head() const;  // the first 4 KiB at most
 
-  // Everyone who holds it shares one open file. DataError, here and when it is read, without the
-  // file's name.
+  // All holders share one open file. DataError, here and on reads, without the file's name.
   std::shared_ptr<const ByteSource> open() const;
-  // The same, and reads the head; its DataError names the file.
+  // As open(), and reads the head; its DataError names the file.
   std::shared_ptr<const ByteSource> hold() const;
-  std::string content(std::uint64_t limit) const;  // DataError where it has more bytes
+  std::string content(std::uint64_t limit) const;  // DataError if it is longer
   SourceFile beside(std::filesystem::path path) const { return SourceFile(path, digest_); }
-  // A file within this one: its bytes are these parts, one behind the other.
+  // A file embedded in this one: the concatenation of these extents.
   SourceFile within(std::vector<Extent> parts) const;
 
  private:
@@ -52,26 +51,26 @@ class SourceFile {
   mutable std::weak_ptr<const ByteSource> open_;
 };
 
-// Lets a later run tell whether an exam's files are still the same.
+// Stamps and digests by which a later run detects changed files of an exam.
 
-// Sizes and modification times of the exam's files. Like the digest it also changes when a file can
-// no longer be read, or can be again.
+// Sizes and modification times of the exam's files. Like the digest, it also changes when a file
+// becomes unreadable or readable again.
 std::string source_stamp(const ExamSpec& exam);
 
-// The XXH3-128 over the content of an exam's files. It follows whoever reads them in the exam's
-// order: only what they leave out is read for it. Of a hole of 1 GiB or more, which no whole file
-// of images has, place and length count instead of its zeros: a broken file may have 1 TB of them.
+// XXH3-128 over the content of an exam's files. It hashes bytes as readers read them in the exam's
+// order, and itself reads only what they skip. For a hole of 1 GiB or more (no intact image file
+// has one), it hashes offset and length instead of the zeros: a broken file may have 1 TB of them.
 class SourceDigest {
  public:
   explicit SourceDigest(const ExamSpec& exam);
 
-  // The next file to be read; those before it are completed.
+  // Starts the next file to read; completes those before it.
   void turn_to(const std::filesystem::path& path);
-  // `bytes` were read from `offset` of the file. DataError where it is not as long as before.
+  // `bytes` were read from `offset` of the file. DataError if the file's length changed.
   void follow(const std::filesystem::path& path, const ByteSource& file, std::uint64_t offset,
               std::span<const std::byte> bytes);
-  // Completes all. DataError where one of `were_read` can no longer be read; Interrupted, as
-  // turn_to(), where a stop request leaves a file unread.
+  // Completes all files. DataError if one of `were_read` is no longer readable; Interrupted, like
+  // turn_to(), if a stop request leaves a file unread.
   std::string finish(const std::set<std::filesystem::path>& were_read = {});
 
  private:
@@ -88,11 +87,11 @@ class SourceDigest {
 
   std::vector<std::filesystem::path> files_;
   std::size_t at_ = 0;                                   // the file at hand
-  bool begun_ = false;                                   // its size is in the digest, and so are
-  std::uint64_t size_ = 0, done_ = 0;                    // so many of its bytes
+  bool begun_ = false;                                   // its size is in the digest, as are
+  std::uint64_t size_ = 0, done_ = 0;                    // this many of its bytes
   std::vector<Hole> holes_;                              // in it
   std::map<std::filesystem::path, std::string> faults_;  // of files that cannot be read
-  Xxh3Stream digest_, before_;                           // `before_`: without the file at hand
+  Xxh3Stream digest_, before_;                           // `before_`: excludes the current file
 };
 
 inline std::string source_digest(const ExamSpec& exam) {

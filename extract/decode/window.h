@@ -17,7 +17,7 @@ namespace coldframe::frames {
 // --window: which values become black and white.
 struct Window {
   enum class Kind {
-    kFile,        // as the file says; where it says nothing, each reader states its rule
+    kFile,        // as stated in the file; otherwise the reader's own rule
     kFixed,       // center ± width / 2
     kPercentiles  // of all values of the exam's files
   };
@@ -32,16 +32,16 @@ struct Window {
 Window parse_window(std::string_view text);
 std::string_view window_help();
 
-// Values up to `low` become 0, from `high` on 255, linear in between.
+// Values <= `low` become 0, values >= `high` 255, linear in between.
 struct ValueRange {
   double low = 0, high = 255;
 };
 
-// Rounds half up, as a viewer does: floor(255 · (value − low) / (high − low) + 0.5). NaN becomes 0;
-// an empty range (low >= high) is a step at `low`.
+// Rounds half up, as viewers do: floor(255 · (value − low) / (high − low) + 0.5). NaN becomes 0; an
+// empty range (low >= high) is a step at `low`.
 std::uint8_t to_level(double value, const ValueRange& range);
 
-// Counts which of a frame's values are finite numbers.
+// The fraction of a frame's values that are finite.
 class FiniteShare {
  public:
   void add(double value) { add(std::isfinite(value)); }
@@ -57,23 +57,23 @@ class FiniteShare {
   std::uint64_t values_ = 0, finite_ = 0;
 };
 
-// Counts how often each value occurs: from it comes the window of images that state none. All files
-// of an exam go into one survey, so that one scale holds for all its frames.
+// A histogram of values, which determines the window of images that state none. One survey covers
+// all files of an exam, so that all its frames have one scale.
 class ValueSurvey {
  public:
-  void add(double value, std::uint64_t count = 1);  // NaN and infinities are passed over
+  void add(double value, std::uint64_t count = 1);  // ignores NaN and infinities
   void add(const ValueSurvey& other);
   bool empty() const { return total_ == 0; }
 
-  // kPercentiles: those, as numpy.percentile's linear interpolation gives them; exact for whole
-  // numbers up to 2^18, else to a relative 2^-17. kFixed: center ± width / 2. kFile: from the
-  // least to the greatest value. {0, 0} when empty.
+  // kPercentiles: as numpy.percentile with linear interpolation; exact for integers up to 2^18,
+  // else to a relative error of 2^-17. kFixed: center ± width / 2. kFile: min to max. {0, 0} when
+  // empty.
   ValueRange range(const Window& window) const;
 
  private:
   void coarsen();
 
-  // Keys are the leading bits of the values, so that few bins hold any number of values.
+  // Keys are the leading bits of the values, to bound the number of bins.
   std::unordered_map<std::uint32_t, std::uint64_t> counts_;
   int dropped_bits_ = 35;  // of a double's 64; more when there are too many bins
   std::uint64_t total_ = 0;
@@ -88,15 +88,16 @@ struct Rescale {
   double operator()(double value) const { return value * slope + intercept; }
 };
 
-// Hands over all values once, in blocks of any size and in any order; the same ones at every call.
+// Delivers all values once, in blocks of any size and in any order; every call delivers the same
+// values.
 using ValueBlock = std::function<void(std::span<const double>)>;
 using ValuePass = std::function<void(const ValueBlock&)>;
 
 // The percentiles window.low and window.high of all finite values after rescaling, interpolated
-// linearly between neighbouring ranks (numpy's default). Each pass counts 16 bits of an
+// linearly between adjacent ranks (numpy's default). Each pass counts 16 bits of an
 // order-preserving key within the bins that hold a wanted rank (a radix selection), so that memory
-// is 2 MiB whatever the number of values: one pass for integers of up to 16 bits, two for those of
-// 32 bits and float32, four for all others. `type`: of the values before rescaling. Empty when no
+// is 2 MiB for any number of values: one pass for integers of up to 16 bits, two for those of 32
+// bits and float32, four for all others. `type`: of the values before rescaling. Empty when no
 // value is finite.
 std::optional<ValueRange> percentile_range(const ValuePass& pass, DType type,
                                            const Rescale& rescale, const Window& window);

@@ -68,7 +68,7 @@ std::vector<std::string> names_of_files(const CsvTable& table, const std::filesy
 // matches no file: then the row is a missing one. A folder stands for the one exam that it holds,
 // its images in natural order or its DICOM series, and a pattern with *, ? or [ (where no file has
 // that name) for the files that it matches, in the same order.
-// DataError: a folder with several exams. What a folder holds and is passed over comes as warnings.
+// DataError: a folder with several exams. What a folder holds and is skipped comes as warnings.
 std::optional<ExamSpec> files_of_row(const ExamItem& row, const ExamListOptions& options,
                                      std::vector<std::string>& warnings);
 

@@ -1,4 +1,4 @@
-// Reads the selected frames out of an exam's items, one after another.
+// Reads the selected frames of an exam's items in order.
 #include <algorithm>
 #include <cmath>
 #include <exception>
@@ -24,9 +24,9 @@ using Slot = OpenedExam::Slot;
 // A manifest cannot ask for more frames than this that a file does not have.
 constexpr std::int64_t kMaxLost = std::int64_t{1} << 20;
 
-struct StopReading {};  // the sink has had enough
+struct StopReading {};  // the sink stopped early
 
-// Carries an error of the sink past the readers, which would take it for one of the frame.
+// Carries an error of the sink past the readers, which would attribute it to the frame.
 struct SinkFailed {
   std::exception_ptr error;
 };
@@ -57,7 +57,7 @@ ReaderOptions OpenedExam::options_for_files() const {
   return options;
 }
 
-// Null when the file cannot be opened, for the reason in faults_.
+// Null if the file cannot be opened; faults_ has the reason.
 Source* OpenedExam::open(const std::filesystem::path& path) {
   if (faults_.contains(path)) return nullptr;
   if (const auto known = sources_.find(path); known != sources_.end()) return known->second.get();
@@ -88,8 +88,8 @@ void OpenedExam::add_lost(std::size_t item, std::int64_t first, std::int64_t las
   }
 }
 
-// A file that cannot be opened has the frames that the input asks for, or one, since how many it
-// held is not known.
+// A file that cannot be opened counts with the frames that the input requests, or one, since its
+// number is unknown.
 void OpenedExam::add_item(std::size_t item) {
   const ExamItem& wanted = exam_.items[item];
   if (wanted.path.empty()) {
@@ -148,9 +148,9 @@ void OpenedExam::set_times() {
   if (exam_.times_from_headers && sources_.size() > 1) set_times_from_headers();
 }
 
-// A file's start, with the frame's time inside the file added. Only where every file states its
-// start, none decreases in the order of the input and one rises: the date of a study alone, the
-// same in all its files, says nothing of the time between them.
+// A file's start, with the frame's time inside the file added. Only if every file states its start,
+// none decreases in input order and at least one increases: the date of a study alone, the same in
+// all its files, says nothing of the time between them.
 void OpenedExam::set_times_from_headers() {
   std::vector<double> times, known;
   double first = kUnknownTime;
@@ -215,8 +215,8 @@ ExamSlot missing_slot(std::span<const Slot> slots, std::size_t at, std::string f
   return {at, slots[at].item, false, std::move(frame), std::move(fault)};
 }
 
-// A frame of which no value is a finite number shows nothing. One that has some, such as a slice
-// whose background is NaN, is shown.
+// A frame without any finite value is missing; one with some, such as a slice with NaN background,
+// is kept.
 ExamSlot slot_of(std::span<const Slot> slots, std::size_t at, Frame&& frame, const ExamSpec& exam) {
   const std::size_t item = slots[at].item;
   if (!frame.fault.empty()) return missing_slot(slots, at, std::move(frame.fault));
@@ -230,7 +230,7 @@ ExamSlot slot_of(std::span<const Slot> slots, std::size_t at, Frame&& frame, con
 }
 
 // Reads slots[begin, end), consecutive and ascending frames of one source, up to the first that
-// cannot be read; returns the slot behind what was handed over.
+// cannot be read; returns the slot after what was handed over.
 std::size_t read_whole(std::span<const Slot> slots, std::size_t begin, std::size_t end,
                        const ExamSpec& exam, const Sink& sink) {
   std::vector<std::int64_t> indices;
@@ -282,8 +282,8 @@ void OpenedExam::read_slots(std::span<const Slot> slots, const Sink& sink) const
   }
 }
 
-// A frame that cannot be read and whose time is unknown is chosen as if it were shown with the one
-// before it, so that it does not stand in the way of those whose times are known.
+// An unreadable frame of unknown time takes the previous frame's time for selection, so that it
+// does not block selection by the known times.
 std::vector<double> OpenedExam::times_to_select_by() const {
   std::vector<double> times;
   double before = kUnknownTime;

@@ -1,5 +1,6 @@
-// An exam whose files are open and counted: its slots and their times are known before a pixel is
-// decoded. Memory holds one decoded frame, and up to 32 MiB of those that look() has decoded.
+// An exam with its files opened and frames counted: slots and their times are known before any
+// pixel is decoded. Holds one decoded frame in memory, plus up to 32 MiB of frames that look()
+// decoded.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +17,7 @@
 
 namespace coldframe::frames {
 
-// As Source::notes(), and the first file of which it holds, as ExamItem::name.
+// A text of Source::notes() and the first file that it applies to, as ExamItem::name.
 struct Note {
   std::string text, file;
 };
@@ -26,32 +27,32 @@ class OpenedExam {
   struct Slot {
     std::size_t item = 0;                                      // index into ExamSpec::items
     Source* source = nullptr;                                  // null: a missing frame
-    std::int64_t index = 0;                                    // of the frame in its source
+    std::int64_t index = 0;                                    // index of the frame in its source
     double time_s = std::numeric_limits<double>::quiet_NaN();  // since the exam's first frame
     std::string fault = {};  // why it has no source; "" for a frame that has no file
-    bool is_tail = false;    // it stands for the lost tail of its file
+    bool is_tail = false;    // it represents the lost tail of its file
   };
 
-  // All must outlive this; the digest follows what is read. DataError when no file can be opened,
-  // with the first one's reason, or when the exam has missing frames alone.
+  // All arguments must outlive this; the digest accumulates what is read. DataError if no file can
+  // be opened (with the first one's reason) or if all frames are missing.
   OpenedExam(const ExamSpec& exam, const ReaderOptions& options, SourceDigest* digest = nullptr);
 
   const std::vector<Slot>& slots() const { return slots_; }
   // The registry's name of the first file's reader, "images" for several image files.
   const std::string& kind() const { return kind_; }
-  // What the order of its frames and their times rest on.
+  // The basis of its frames' order and times.
   OrderBasis basis() const;
-  std::vector<Note> notes() const;  // of its files, as far as they have been read; each text once
+  std::vector<Note> notes() const;  // of its files as read so far; each text once
 
-  // Indices into slots(), ascending. DataError when every selected frame is a missing one.
+  // Indices into slots(), ascending. DataError if all selected frames are missing.
   std::vector<std::int64_t> select(const FrameSelection& selection) const;
 
-  // Decodes the slots with the given ascending indices and hands them over as slot 0, 1, …; `sink`
-  // returns false to stop early. One that cannot be decoded is handed over as a missing one, with
-  // its fault. DataError when a file is damaged so that nobody knows which of its frames are whole.
+  // Decodes the slots with the given ascending indices and passes them to `sink` as slot 0, 1, …;
+  // `sink` returns false to stop early. A frame that cannot be decoded is passed as missing, with
+  // its fault. DataError if a file is damaged so that any of its frames may be corrupt.
   void read(std::span<const std::int64_t> slots, const std::function<bool(ExamSlot&&)>& sink) const;
-  // The same before they are read. Frames of files that have one are kept for that, in at most 32
-  // MiB, and not decoded once more.
+  // As read(), but as a preview before it. Keeps the frames of single-frame files (at most 32 MiB)
+  // so that read() need not decode them again.
   void look(std::span<const std::int64_t> slots, const std::function<bool(ExamSlot&&)>& sink) const;
 
  private:
@@ -70,11 +71,11 @@ class OpenedExam {
   const ReaderOptions& options_;
   SourceDigest* digest_;
   std::map<std::filesystem::path, std::unique_ptr<Source>> sources_;
-  std::shared_ptr<const ByteSource> held_;  // the last one's open file, for a clip is read at once
-  std::map<std::filesystem::path, std::string> faults_;  // of files that cannot be opened
+  std::shared_ptr<const ByteSource> held_;  // the last one's open file: a clip is read at once
+  std::map<std::filesystem::path, std::string> faults_;  // of files that could not be opened
   std::vector<Slot> slots_;
   std::string kind_;
-  bool header_times_ = false;                    // of several files, by their headers
+  bool header_times_ = false;                    // times come from the headers of several files
   mutable std::map<const Source*, Frame> seen_;  // of look()
 };
 

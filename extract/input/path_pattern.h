@@ -1,4 +1,4 @@
-// --exam-from: exams and patients out of paths.
+// --exam-from: extracts exam and patient ids from paths.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace coldframe::frames {
 
-// A regular expression (ECMAScript's, without back-references) that finds its groups anywhere in a
-// path: `(?<exam>…)`, which it must have, and `(?<patient>…)`; `(?P<exam>…)` is the same. Matching
-// takes polynomial time, for the pattern comes from a person.
+// A regular expression (ECMAScript's, without back-references) that may match anywhere in a path,
+// with the groups `(?<exam>…)` (required) and `(?<patient>…)`; `(?P<exam>…)` is equivalent.
+// Matching takes polynomial time because the pattern is user input.
 class PathPattern {
  public:
   explicit PathPattern(const std::string& pattern);  // ConfigError: what is wrong with it
@@ -19,7 +19,7 @@ class PathPattern {
   struct Names {
     std::string exam, patient;
   };
-  // False when the pattern does not match, or its exam is empty.
+  // False if the pattern does not match or its exam is empty.
   bool match(const std::string& path, Names& names) const;
 
  private:
@@ -27,10 +27,10 @@ class PathPattern {
   std::unique_ptr<State> state_;
 };
 
-// Names a folder's exams by the pattern: those of images and clips by their path without suffix.
-// Where a folder of images does not match, each of its files is matched, and those of one name form
-// an exam. Exams that headers name stay as they are. DataError: a path that does not match, or two
-// exams that would have one id.
+// Names a folder's exams by the pattern, which matches paths of image folders and clips without
+// suffix. If a folder of images does not match, matches each of its files; those with the same name
+// form an exam. Exams named by headers keep their ids. DataError: a path does not match, or two
+// exams get the same id.
 void name_by_pattern(const PathPattern& pattern, ExamList& list);
 
 }  // namespace coldframe::frames

@@ -1,4 +1,4 @@
-// Patients as a cache stores them, by one rule for headers, paths and manifests.
+// Normalizes patient ids for storage in a cache, by one rule for headers, paths and manifests.
 #pragma once
 
 #include <filesystem>
@@ -11,21 +11,20 @@ namespace coldframe::frames {
 
 std::size_t count_patients(const ExamList& list);
 
-// "stored as hashes (…)", for a line that begins with how many there are.
+// "stored as hashes (…)", for a line that begins with the number of patients.
 std::string patients_text(const PatientNames& patients);
 
-// Stores the list's patients so, each in one spelling (spelling.h), and notes what a person should
-// know of it. ConfigError where it is unclear whether two ids are one person's.
+// Replaces the list's patients by their stored form, each in one spelling (spelling.h), and sets
+// ExamList::patients. ConfigError if two ids may or may not denote the same person.
 void store_patients(ExamList& list, const ReaderOptions& options);
 
 }  // namespace coldframe::frames
 
-// The salt of patients' hashes when nobody gave one.
-//
-// Hospitals' patient numbers are short enough to be tried out one by one, so a hash hides them only
-// behind something that is not published with it. The salt is therefore random, made once per user
-// and kept in a file of theirs alone, apart from every cache: a patient has the same hash in all of
-// the user's caches, now and later, and a cache that is passed on does not tell it.
+// The default salt of patient hashes.
+//  Hospital patient numbers are short enough for a brute-force search, so a hash hides them only
+// with a secret that is not published with it. The salt is therefore random, generated once per
+// user and kept in a private file outside all caches: a patient has the same hash in all of the
+// user's caches, and sharing a cache does not reveal the salt.
 
 namespace coldframe::extract {
 
@@ -33,9 +32,9 @@ namespace coldframe::extract {
 // neither variable names an absolute path.
 std::filesystem::path patient_salt_path();
 
-// frames::list_exams with that salt where `options.reader` has none. The file is made only when
-// the input names a patient, or holds files whose headers may name a study; where it cannot be, a
-// warning says what to do. DataError when the file cannot be read.
+// frames::list_exams with that salt if `options.reader` has none. Creates the file only if the
+// input names a patient or has files whose headers may name a study; if that fails, a warning
+// states the remedy. DataError if the file cannot be read.
 frames::ExamList list_exams_salted(const std::filesystem::path& input,
                                    frames::ExamListOptions options);
 

@@ -115,7 +115,7 @@ void keep(std::span<const std::int64_t> tails, const Indices& from, Indices& tak
 
 }  // namespace
 
-// Counts in whole numbers, so that halves are exact: N = 1 is the middle of the two ends.
+// Counts in integers, so that halves are exact: N = 1 is the middle of the two ends.
 Indices spread_evenly(std::int64_t available, std::int64_t count) {
   Indices taken;
   if (count == 0 || available <= count) {

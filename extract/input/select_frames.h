@@ -1,4 +1,4 @@
-// The frames of an exam that are wanted, by time, by distance and by number.
+// Selects frames of an exam by time, stride and count.
 #pragma once
 
 #include <cmath>
@@ -13,14 +13,14 @@
 
 namespace coldframe::frames {
 
-// Chooses the wanted frames of an exam, in this order:
-// 1. those from `start_s` on and before `end_s`, in seconds since the exam's first frame;
+// Selects frames of an exam in this order:
+// 1. those in [start_s, end_s), in seconds since the exam's first frame;
 // 2. of these, every `every`-th from the first on, or, with `fps` > 0, those nearest to the times
-//    first + k / fps (k = 0, 1, …) that are not behind the last one, each once; between two frames
-//    as near as each other the earlier one;
-// 3. of these, `count`, as spread_evenly() says; count = 0 takes all. With `phases`, the bounds of
-//    intervals of elapsed time, an equal share of `count` in each interval (the first ones get what
-//    does not divide), spread evenly over the frames that it has.
+// first + k / fps (k = 0, 1, …) that are not after the last one, each once; ties go to the earlier
+// frame;
+// 3. of these, `count` by spread_evenly(); count = 0 takes all. With `phases` (bounds of intervals
+// of elapsed time), `count` is divided equally among the intervals (the first ones get the
+// remainder) and spread evenly over the frames of each.
 struct FrameSelection {
   std::int64_t count = 0;
   std::int64_t every = 1;
@@ -33,25 +33,25 @@ struct FrameSelection {
   bool thins() const { return every != 1 || fps > 0; }
   bool chooses() const { return count > 0 || every != 1 || fps > 0; }
   bool follows_times() const { return needs_times() || !phases.empty(); }
-  // Of all frames, in their order.
+  // Times of all frames, in ascending order.
   bool needs_times() const { return fps > 0 || std::isfinite(start_s) || std::isfinite(end_s); }
 };
 
-// Frame i of N is round(i·(T−1)/(N−1)), halves to even; N = 1 takes the middle one; T <= N takes
-// all, and so does N = 0.
+// Frame i of N is round(i·(T−1)/(N−1)), half to even; N = 1 takes the middle frame; T <= N and N =
+// 0 take all.
 std::vector<std::int64_t> spread_evenly(std::int64_t available, std::int64_t count);
 
-// `times`: every frame's seconds since the exam's first one, NaN where unknown; `elapsed_start`: of
-// that one since the input's zero; `tails`: frames that stand for a file's lost tail, which step 2
-// leaves in place, so that no exam is short in silence. Returns ascending indices. DataError when
-// times are needed that are unknown or decrease, or when no frame is left. The only frame of an
-// exam is at 0.
+// `times`: seconds of each frame since the exam's first one, NaN if unknown; `elapsed_start`:
+// seconds of the first frame since the input's zero; `tails`: frames that represent a file's lost
+// tail, which step 2 keeps, so that no exam is truncated silently. Returns ascending indices.
+// DataError if required times are unknown or decrease, or if no frame is left. The only frame of an
+// exam has time 0.
 std::vector<std::int64_t> select_frames(std::span<const double> times,
                                         const FrameSelection& selection, double elapsed_start = 0,
                                         std::span<const std::int64_t> tails = {});
 
-// The same of an exam's slots, whose items and times are given. Where items have streams, instants
-// are chosen, each with the frames of all streams.
+// As select_frames(), for an exam's slots with the given items and times. If items have streams,
+// selects instants, each with the frames of all streams.
 std::vector<std::int64_t> select_slots(const ExamSpec& exam, std::span<const std::size_t> items,
                                        std::span<const double> times,
                                        const FrameSelection& selection,
@@ -67,9 +67,9 @@ struct ExamSlot {
   std::size_t item = 0;  // index into ExamSpec::items
   bool present = true;   // false: a missing frame; pixels are empty
   Frame frame;
-  std::string fault = {};  // why a missing frame cannot be read; "" for one that has no file
+  std::string fault = {};  // why a missing frame is unreadable; "" if it has no file
 
-  // Some of its values are no finite numbers, and others are.
+  // Some, but not all, of its values are NaN or infinite.
   bool is_partly_finite() const { return present && frame.finite < 1; }
 };
 

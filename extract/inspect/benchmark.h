@@ -1,5 +1,5 @@
-// `extract --benchmark`: how fast each stage of a job is on this machine and this input, alone and
-// together, before a day is spent on it.
+// `extract --benchmark`: measures the throughput of each stage on this machine and input, alone and
+// together, before a long job.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace coldframe::extract {
 
-// A stage by itself; what it works on lies in memory already (except what "decode" reads and
-// "write" writes). A frame is done when all of its views are.
+// Throughput of a stage alone, with its data in memory (except what "decode" reads and "write"
+// writes). A frame counts once all of its views are done.
 struct StageRate {
   std::string name;
   double frames_per_second = 0;
@@ -28,7 +28,7 @@ struct BenchmarkReport {
   std::size_t sample_exams = 0, sample_frames = 0;  // of the input
   std::vector<StageRate> stages;                    // decode, preprocess, input, compute, write
   double overlapped = 0;                            // frames/s of the whole job
-  double compute_busy = 0;                          // share of that time in forward passes, 0 … 1
+  double compute_busy = 0;                          // fraction of that time in forward passes
   std::string bottleneck;
   std::size_t input_exams = 0;
   double input_frames = 0, input_seconds = 0;  // estimates from the sample's mean
@@ -38,10 +38,9 @@ struct BenchmarkReport {
 std::string to_text(const BenchmarkReport& report);
 Json to_json(const BenchmarkReport& report);
 
-// Takes exams spread evenly over the input, and some seconds for each stage. What is written goes
-// to a folder beside `options.out` (else the system's temporary folder) and is removed again.
-// Only the first of several devices is measured. DataError when not one exam of the sample can be
-// read.
+// Samples exams evenly from the input and runs each stage for some seconds. Writes to a folder next
+// to `options.out` (else the system's temporary folder) and removes it afterwards. Measures only
+// the first of several devices. DataError if no exam of the sample is readable.
 BenchmarkReport run_benchmark(const frames::ExamList& input, const ExtractOptions& options,
                               const cache::Recipe& recipe,
                               const std::vector<ComputeDevice>& devices);

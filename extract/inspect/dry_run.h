@@ -1,4 +1,4 @@
-// A dry run as a person reads it, and as JSON.
+// The report of a dry run, as text and as JSON.
 #pragma once
 
 #include <optional>

@@ -320,7 +320,7 @@ std::string several_series(const frames::ExamSpec& exam) {
     parts_of_number[number].insert(part);
     numbers_of_part[part].insert(number);
   }
-  // "1_of_2" and "2_of_2" have one number behind each part, and are of one series.
+  // "1_of_2" and "2_of_2" have one number after each part, and are of one series.
   const bool counted = std::any_of(numbers_of_part.begin(), numbers_of_part.end(),
                                    [](const auto& each) { return each.second.size() > 1; });
   if (!counted) return "";

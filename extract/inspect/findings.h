@@ -1,4 +1,4 @@
-// Points out what in the input somebody should look at before a long job.
+// Finds problems in the input that deserve attention before a long job.
 #pragma once
 
 #include <string>
@@ -21,11 +21,11 @@ struct Finding {
   std::vector<FindingCase> cases;
 };
 
-// Only those that were found, the gravest first.
+// Only actual findings, the most severe first.
 std::vector<Finding> find_all(const frames::ExamList& input, const Survey& survey,
                               bool allow_unordered);
 
-// What the names of files give away: frames of several patients in one exam, masks beside images.
+// What the names of files give away: frames of several patients in one exam, masks next to images.
 
 // Two findings, either of which may be without a case. Names such as "pat1_1" and "pat2_1" count
 // frames anew for another number before; "x_mask" is the mask of "x" where that is there as well.

@@ -306,7 +306,7 @@ std::vector<std::int64_t> choose_samples(const std::vector<std::int64_t>& slots)
   return samples;
 }
 
-// The frames of floats beside the samples, of which any may hold no number. What they take is not
+// The frames of floats next to the samples, of which any may hold no number. What they take is not
 // wasted: the range of most such files is found in all their values anyway.
 std::vector<std::int64_t> frames_of_floats(const frames::OpenedExam& opened,
                                            std::vector<std::int64_t> slots,

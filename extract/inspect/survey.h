@@ -1,4 +1,4 @@
-// Judges what an exam's times are worth.
+// Assesses the quality of an exam's times.
 #pragma once
 
 #include <array>
@@ -27,19 +27,19 @@ enum class TimingKind { kUnknown, kPartlyKnown, kSingle, kConstant, kUneven };
 struct Timing {
   TimingKind kind = TimingKind::kUnknown;
   double span_s = std::numeric_limits<double>::quiet_NaN();  // of the known times
-  // Median between neighbours at different times.
+  // Median interval between adjacent frames at different times.
   double interval_s = std::numeric_limits<double>::quiet_NaN();
-  std::size_t at_once = 1;                    // frames at each time, where all have as many
+  std::size_t at_once = 1;                    // frames at each time, if equal for all
   std::size_t duplicate = 0, decreasing = 0;  // neighbours that are
 };
 
-// Times in the order of the frames, NaN where unknown. Intervals count as constant when each lies
-// within 2 % or 1.5 ms (containers round to milliseconds) of their median; those of 0 do not count
-// where every time has as many frames (the slices of a volume), and are uneven elsewhere.
+// Times in frame order, NaN if unknown. Intervals are constant if each is within 2 % or 1.5 ms
+// (containers round to milliseconds) of their median; intervals of 0 are ignored if every time has
+// equally many frames (slices of a volume), else they are uneven.
 Timing describe_times(std::span<const double> times_s);
 
-// Burned-in text, scales and traces: fine bright strokes that stand still while the image moves.
-// They can predict a label (a hospital's logo, a device's screen), so a person should know of them.
+// Burned-in text, scales and traces: fine bright strokes that are static while the image moves.
+// They can predict a label (a hospital's logo, a device's screen) and are therefore reported.
 
 // Frames of one size, in any order.
 class StaticPixelMask {
@@ -48,9 +48,9 @@ class StaticPixelMask {
 
   std::size_t frames() const { return frames_; }
 
-  // Boxes around strokes that are the same in all frames and lie in the outer quarter of the frame
-  // on any side, the largest first. Empty for fewer than two frames, and when less than 2 % of the
-  // pixels change, so that nothing tells text from image.
+  // Boxes around strokes that are identical in all frames and within the outer quarter of the frame
+  // on any side, the largest first. Empty for fewer than two frames, or if less than 2 % of the
+  // pixels change, because text is then indistinguishable from image.
   std::vector<frames::Rect> bright_regions() const;
 
  private:
@@ -60,7 +60,7 @@ class StaticPixelMask {
   preprocess::LevelRange levels_;
 };
 
-// Collects what a dry run learns of each exam.
+// Collects the results of a dry run per exam.
 
 struct Settings {
   frames::FrameSelection selection;
@@ -76,12 +76,12 @@ using Digest = std::array<std::byte, 16>;
 inline constexpr int kSamples = 8;  // frames of each exam that are decoded
 
 struct ExamSurvey {
-  std::string failure;  // why it cannot be extracted; the rest is then as far as it came
-  std::string kind;     // of its files, as OpenedExam::kind()
+  std::string failure;                  // why it cannot be extracted; other fields are then partial
+  std::string kind;                     // of its files, as OpenedExam::kind()
   std::size_t frames = 0, missing = 0;  // all slots, and those of them without a file
   std::size_t lost = 0;               // of these, whose file cannot be read, or of the sampled ones
   std::string fault;                  // of the first that is lost
-  std::size_t partly_finite = 0;      // frames of which some values are NaN or infinite
+  std::size_t partly_finite = 0;      // frames with some NaN or infinite values
   std::size_t selected = 0;           // slots that would be extracted
   double decode_s = 0;                // of one core for what the job decodes, from the samples
   std::size_t inputs = 0;             // of the backbone, tiles counted, from the sampled frames
@@ -98,12 +98,12 @@ struct ExamSurvey {
 
 struct Survey {
   std::vector<ExamSurvey> exams;  // as in the input
-  // Still parts over the first frames of different exams, by size (of at most 64 sizes).
+  // Static parts in the first frames of different exams, by size (at most 64 sizes).
   std::map<Size, StaticPixelMask> across;
 };
 
 // Opens every exam on `settings.threads` threads, counts its frames, reads their times and decodes
-// up to kSamples of them. Where `settings.reader.estimate` holds, counts of clips are estimates.
+// up to kSamples of them. If `settings.reader.estimate` is set, counts of clips are estimates.
 // Interrupted after a stop request.
 Survey survey(const frames::ExamList& input, const Settings& settings);
 

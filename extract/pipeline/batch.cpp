@@ -33,7 +33,7 @@ BatchController::BatchController(const BatchLimits& limits)
       settled_(limits.batch > 0 || size_ * 2 > limits.most) {}
 
 void BatchController::succeeded(std::int64_t frames, double seconds, std::uint64_t peak) {
-  if (settled_ || frames != size_) return;  // a last, smaller batch tells nothing
+  if (settled_ || frames != size_) return;  // ignores a last, smaller batch
   if (seconds > 0) rate_ = std::max(rate_, static_cast<double>(frames) / seconds);
   peak_ = std::max(peak_, peak);
   if (++batches_ == kBatchesPerSize) grow_or_settle();
@@ -56,7 +56,7 @@ void BatchController::grow_or_settle() {
   }
 }
 
-// Memory grows by a constant amount per frame, above what the weights take.
+// Memory is linear in the number of frames, on top of the weights.
 bool BatchController::next_fits() const {
   if (limits_.memory_budget == 0) return true;
   const std::uint64_t per_doubling =
@@ -81,7 +81,7 @@ namespace {
 
 constexpr std::int64_t kMaxLaunchPixels = std::numeric_limits<std::int32_t>::max();  // of a launch
 
-// The same look-up in LibTorch's own operators. frames [B, H, W, 3] uint8, table [3, 256].
+// The same look-up with LibTorch's operators. frames [B, H, W, 3] uint8, table [3, 256].
 torch::Tensor look_up(const torch::Tensor& frames, const torch::Tensor& table) {
   std::vector<torch::Tensor> planes;
   for (std::int64_t channel = 0; channel < 3; ++channel) {
@@ -178,8 +178,8 @@ BatchLimits within(BatchLimits limits, const vit::Backbone& backbone, const torc
   const std::int64_t most = backbone.max_images();
   limits.batch = std::min(limits.batch, most);
   limits.most = std::min(limits.most, most);
-  // Whatever fits three times is certain to: beside a pass there are its graph's memory, batches on
-  // their way, and libraries.
+  // Requires that it fits three times: besides a pass, memory holds its graph, batches in flight,
+  // and libraries.
   if (const std::uint64_t bytes = backbone.bytes_per_image(); bytes > 0) {
     const std::uint64_t fits = free_device_memory(device, limits.memory_budget) / (3 * bytes);
     limits.first = static_cast<std::int64_t>(
@@ -240,7 +240,7 @@ void BackboneBatch::copy_pixels() {
 }
 
 void BackboneBatch::reserve() {
-  // It grows between batches only: what it holds had room.
+  // It grows only between batches: its content fits.
   while (rows(slot_).empty() && staging_.capacity(slot_) < controller_.size()) {
     try {
       staging_.reserve(slot_, controller_.size());
@@ -255,7 +255,7 @@ void BackboneBatch::shrink(std::int64_t size) {
     throw SystemError(
         concat(device_.str(), " has not enough memory for a single frame; free some, or ",
                "raise --memory-budget", device_.is_cpu() ? "" : ", or use --device cpu"));
-  backbone_.release_memory();  // it may be what the larger batch left
+  backbone_.release_memory();  // it may be left over from the larger batch
   release_device_memory(device_);
   controller_.out_of_memory(size);
   log_warning(concat("out of memory at ", size, " frames; continuing with ", controller_.size(),
@@ -319,7 +319,7 @@ void BackboneBatch::compute() {
 }
 
 torch::Tensor BackboneBatch::forward(const torch::Tensor& frames) {
-  // A job of less than a batch is computed as it is, and nothing is measured for it.
+  // A job smaller than a batch is computed without measurements.
   filled_ = filled_ || frames.size(0) == controller_.size();
   backbone_.expect(filled_ ? controller_.size() : frames.size(0), filled_ && controller_.settled());
   if (backbone_.takes_frames())

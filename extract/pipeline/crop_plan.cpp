@@ -16,7 +16,7 @@ using frames::Rect;
 
 constexpr const char* kColumn = "crop";
 
-// Cuts a rectangle off at the frame's edges: one that a file states may reach beyond its pixels.
+// Clips a rectangle to the frame: one that a file states may exceed its pixels.
 Rect within(const Rect& rect, int width, int height) {
   const auto clamp = [](std::int64_t value, int most) {
     return static_cast<int>(std::clamp<std::int64_t>(value, 0, most));

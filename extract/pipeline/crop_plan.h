@@ -1,4 +1,4 @@
-// Decides which rectangle of each frame of an exam is kept, and records it for the cache.
+// Chooses the crop rectangle of each frame of an exam and records it for the cache.
 #pragma once
 
 #include <optional>
@@ -12,18 +12,18 @@
 
 namespace coldframe::extract {
 
-// The rule is the manifest's for the frame's row, else --crop's. `auto` is the region that the
-// frame's own file states. For frames of files that state none it is decided once per exam, by
-// preprocess::find_crop over evenly spread ones of all that it has, whichever of them are
-// extracted; those of another size than the first of them are decided by themselves.
+// The rule is that of the frame's manifest row, else --crop. `auto` takes the region that the
+// frame's file states. For files without one, preprocess::find_crop determines it once per exam
+// from evenly spaced samples of all its frames, independent of the selection; frames that differ in
+// size from the first sample get their own.
 class CropPlan {
  public:
-  // Decodes a few frames when a rule says `auto`. DataError as OpenedExam::read. `exam` and
+  // Decodes a few frames if a rule is `auto`. DataError as OpenedExam::read. `exam` and
   // `preprocessing` must outlive this.
   CropPlan(const frames::ExamSpec& exam, const frames::OpenedExam& opened,
            const preprocess::Preprocessing& preprocessing);
 
-  // Empty: all of it.
+  // nullopt: the whole frame.
   std::optional<frames::Rect> crop_of(const frames::ExamSlot& slot) const;
 
  private:
@@ -32,16 +32,16 @@ class CropPlan {
 
   const frames::ExamSpec& exam_;
   const preprocess::Preprocessing& preprocessing_;
-  int width_ = 0, height_ = 0;  // of the frames looked at; 0: all files state their region
+  int width_ = 0, height_ = 0;  // of the sampled frames; 0: all files state their region
   frames::Rect found_;
 };
 
-// Adds the exam's column `crop` ("x,y,w,h") when its frames share one rectangle, a column of its
-// frames when they do not, and none when nothing was cut away. `of_slot` has one entry per slot,
-// empty where nothing was cut or the frame is missing.
+// Adds the exam column `crop` ("x,y,w,h") if all frames share one rectangle, a frame column if they
+// differ, and none if no frame was cropped. `of_slot` has one entry per slot, nullopt if the frame
+// was not cropped or is missing.
 void record_crops(const std::vector<std::optional<frames::Rect>>& of_slot, cache::ExamInfo& exam);
 
-// Carries that record over to a description of the same exam that the input alone gave.
+// Copies that record to a description of the same exam built from the input alone.
 void keep_crops(const cache::ExamInfo& cached, cache::ExamInfo& now);
 
 }  // namespace coldframe::extract

@@ -21,7 +21,7 @@ namespace coldframe::extract {
 
 namespace {
 
-// Returns what is known of the exam before any of its frames is decoded.
+// Returns the exam's metadata before decoding.
 cache::ExamInfo describe(const frames::ExamSpec& exam) {
   cache::ExamInfo info;
   take_stated(exam, info);
@@ -30,7 +30,7 @@ cache::ExamInfo describe(const frames::ExamSpec& exam) {
   return info;
 }
 
-// Adds a slot to what is known of the exam.
+// Adds a slot to the exam's metadata.
 void note_slot(const frames::ExamSpec& exam, const frames::ExamSlot& slot, cache::ExamInfo& info) {
   info.time_s.push_back(slot.frame.time_s);
   info.present.push_back(slot.present);
@@ -51,7 +51,7 @@ preprocess::PreparedFrame prepare(const preprocess::Preprocessing& steps,
                     [&] { return preprocess::PreparedFrame(steps, std::move(slot.frame), crop); });
 }
 
-// Frames that the cache has are not given up for fewer.
+// Never replaces the cache's frames by fewer.
 void require_enough(const cache::ExamInfo& info, const std::vector<cache::Failure>& lost,
                     std::size_t least, std::size_t held) {
   const auto present =
@@ -100,7 +100,7 @@ cache::Failure DecodeStage::failure_of(std::size_t task, const std::string& reas
   return {exam.id, exam.ordinal, exam.revision, source, reason};
 }
 
-// The cache keeps what it has of an exam that is tried again in vain.
+// If a retry of an exam fails, the cache keeps what it has.
 void DecodeStage::settle_failure(DecodedExam& exam) const {
   const std::vector<std::uint8_t>& present = exams_.exams[exam.task].present;
   exam.lost.clear();
@@ -123,13 +123,13 @@ bool DecodeStage::decode_exam(std::size_t task) {
   } catch (const Interrupted&) {
     stopped = true;
   }
-  // What fails after a stop request may have failed by it.
+  // A failure after a stop request may be caused by it.
   stopped = stopped || (stop_requested() && (result.failure || !result.lost.empty()));
   if (result.failure) settle_failure(result);
   return !stopped && queue_.push(std::move(result));
 }
 
-// Neighbours of one file that are lost for the same reason are noted together.
+// Groups adjacent frames of one file that are lost for the same reason.
 void DecodeStage::note_lost(const frames::ExamSlot& slot, DecodedExam& exam) const {
   if (slot.fault.empty()) return;
   const frames::ExamSpec& spec = exams_.exams[exam.task];
@@ -140,8 +140,8 @@ void DecodeStage::note_lost(const frames::ExamSlot& slot, DecodedExam& exam) con
   ++exam.lost.back().frames;
 }
 
-// Tries the frames of a cached exam again that could not be read when it was extracted. True if
-// they still cannot, or if others are lost now: then the cache keeps what it has.
+// Retries the frames of a cached exam that were unreadable at extraction. True if they still
+// cannot, or if others are lost now: then the cache keeps what it has.
 bool DecodeStage::is_as_before(const frames::OpenedExam& opened,
                                std::span<const std::int64_t> selected, DecodedExam& exam) const {
   const std::vector<std::uint8_t>& present = exams_.exams[exam.task].present;

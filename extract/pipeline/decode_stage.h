@@ -1,4 +1,4 @@
-// What the decoders hand over to the devices, and the queue between them.
+// The items that decoders pass to the devices, and the queue between them.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@
 
 namespace coldframe::extract {
 
-// The place of a feature: its exam, frame and view.
+// The position of a feature: exam, frame and view.
 struct FramePlace {
   std::size_t task = 0;   // index into the tasks
   std::size_t slot = 0;   // of the frame within its exam
@@ -38,10 +38,10 @@ struct FramePlace {
   std::size_t view = 0;   // 0: clean, 1 … K: augmented
 };
 
-using FrameDigest = std::array<std::byte, 16>;  // xxh3_128 of the pixels that the backbone sees
+using FrameDigest = std::array<std::byte, 16>;  // xxh3_128 of the backbone's input pixels
 
-// One frame, or one tile of it, ready for the backbone's input. The thread that makes it computes
-// its digest: there are more decoders than threads that fill batches.
+// One frame or tile as backbone input. The decoder thread computes the digest: there are more
+// decoders than batch-filling threads.
 struct DecodedFrame {
   DecodedFrame(const FramePlace& of, std::vector<std::uint8_t> shown)
       : place(of), pixels(std::move(shown)), digest(xxh3_128(std::as_bytes(std::span(pixels)))) {}
@@ -51,24 +51,24 @@ struct DecodedFrame {
   FrameDigest digest;
 };
 
-// Follows an exam's last frame: what is known of the exam, or why it could not be read.
+// Sent after an exam's last frame: the exam's metadata, or why it could not be read.
 struct DecodedExam {
   std::size_t task = 0;
   cache::ExamInfo info;
   std::vector<std::string> thumbnails;  // as ExamFeatures::thumbnails
   std::optional<cache::Failure> failure;
   std::vector<cache::Failure> lost = {};  // of frames
-  std::size_t partly_finite = 0;          // of its frames; in these some values are NaN or infinite
+  std::size_t partly_finite = 0;          // number of frames with some NaN or infinite values
   frames::OrderBasis basis = {};          // of their order and times
   std::vector<frames::Note> notes = {};   // of its files
-  bool as_before = false;                 // unchanged: the same frames are still unreadable
+  bool as_before = false;                 // the same frames are still unreadable
 };
 
 using Decoded = std::variant<DecodedFrame, DecodedExam>;
 
-// Holds what is decoded until a device takes it. The memory of frames goes round: a device that
-// has copied a frame gives it back, and a decoder fills it again, since the pages of fresh memory
-// cost as much time as the copy.
+// Holds decoded frames until a device takes them. Frame buffers are recycled: a device returns a
+// buffer after copying it, and a decoder refills it, since faulting in fresh pages takes as long as
+// the copy.
 class DecodedQueue : public BoundedQueue<Decoded> {
  public:
   static constexpr std::size_t kLeast = 64, kMaxBytes = 256u << 20;
@@ -82,7 +82,7 @@ class DecodedQueue : public BoundedQueue<Decoded> {
     widen(std::min(2 * batch * devices_, most));
   }
 
-  // Memory of a frame that was used, or an empty one.
+  // A used frame buffer, or an empty one.
   std::vector<std::uint8_t> spare() {
     const std::lock_guard lock(spares_mutex_);
     if (spares_.empty()) return {};
@@ -112,17 +112,16 @@ struct DecodeSettings {
   frames::ReaderOptions reader;
   augment::Augmentation augmentation;
   int thumbnails = 0;          // their longer side in pixels; 0: none
-  std::size_t min_frames = 1;  // an exam of which fewer can be read fails
+  std::size_t min_frames = 1;  // an exam with fewer readable ones fails
   int threads = 1;
 };
 
-// Frames of one exam, views of one frame and tiles of one view arrive in order, exams of different
-// threads interleaved. After a stop request the exam at hand is dropped without a word and no
-// further one is begun.
+// Frames of one exam, views of one frame and tiles of one view arrive in order; exams of different
+// threads are interleaved. After a stop request, silently drops the current exam and starts no
+// other.
 class DecodeStage {
  public:
-  // `queue` ends when all is decoded, and fails with the first unexpected error of a decoding
-  // thread.
+  // Closes `queue` after the last exam, or with the first unexpected error of a decoding thread.
   DecodeStage(const frames::ExamList& exams, const DecodeSettings& settings, DecodedQueue& queue);
   ~DecodeStage();  // closes the queue and stops the threads
 
@@ -136,7 +135,7 @@ class DecodeStage {
   void note_lost(const frames::ExamSlot& slot, DecodedExam& exam) const;
   cache::Failure failure_of(std::size_t task, const std::string& reason) const;
 
-  const frames::ExamList& exams_;  // a task is the place of one among them
+  const frames::ExamList& exams_;  // a task is the index of one of them
   DecodeSettings settings_;
   DecodedQueue& queue_;
   std::atomic<std::size_t> next_task_{0};

@@ -92,7 +92,7 @@ std::function<vit::CheckInput()> first_frames(const frames::ExamList& input,
 
 namespace {
 
-// The parts of a job must do this alike.
+// All parts of a job must do this identically.
 Json kind_of(const std::string& precision, const torch::Device& device) {
   return {{"precision", precision}, {"device", device.is_cuda() ? "cuda" : "cpu"}};
 }
@@ -140,7 +140,7 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
     precision = parse_precision(agreed->value("precision", "fp32"), devices.first());
     decided = true;
   }
-  std::function<vit::CheckInput()> check;  // read once, beside the weights
+  std::function<vit::CheckInput()> check;  // read once, concurrently with the weights
   const auto make = [&](const torch::Device& device) {
     vit::BackboneOptions wanted = options.backbone;
     wanted.named_precision = options.precision != "auto";
@@ -161,7 +161,7 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
   if (!shared || options.allow_mixed_precision) return;
   const Json own = kind_of(to_string(*precision), devices.first());
   const Json kept = cache::agree(*shared, own);
-  // Parts that begin together each find a precision out; the first one's holds.
+  // Parts that start together each choose a precision; the first one's is used.
   if (options.precision == "auto" &&
       kept == kind_of(kept.value("precision", ""), devices.first()) && kept != own) {
     precision = parse_precision(kept.at("precision"), devices.first());

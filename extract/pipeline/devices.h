@@ -19,11 +19,11 @@ namespace coldframe::extract {
 
 class ComputeDevices {
  public:
-  // `words` are those of --device or --devices, as resolve_device() takes them. Workers on the CPU
-  // share `threads` threads (0: LibTorch's choice).
+  // `words`: the values of --device or --devices, as for resolve_device(). Workers on the CPU share
+  // `threads` threads (0: LibTorch's choice).
   ComputeDevices(const std::vector<std::string>& words, int threads);
 
-  // `make` is called for one device after the other. What was loaded before goes.
+  // Unloads previous backbones, then calls `make` for each device in order.
   void load(const std::function<std::unique_ptr<vit::Backbone>(const torch::Device&)>& make);
 
   const torch::Device& first() const { return devices_.front(); }
@@ -37,21 +37,21 @@ class ComputeDevices {
   std::vector<std::unique_ptr<vit::Backbone>> backbones_;
 };
 
-// A look at the input before the job: what the backbone's precision is judged by.
+// Samples the input before the job, to check the backbone's precision.
 
-// Begins to read the first frames of the input that can be read, at most `count`, on a thread of
-// its own. What is returned waits for them and holds nothing when there is none. Every worker of a
-// job gets the same ones. `input` and `options` must outlive it.
+// Starts a thread that reads the first readable frames of the input, at most `count`. The returned
+// function waits for them and returns an empty input if there are none. Every worker of a job gets
+// the same frames. `input` and `options` must outlive it.
 std::function<vit::CheckInput()> first_frames(const frames::ExamList& input,
                                               const ExtractOptions& options, std::int64_t count);
 
 // Loads the backbone on every device of a job, in the precision that the job computes in.
 
-// `auto` is decided once: by the cache that the job continues, else by the first device;
-// further devices compute in what the first one computes in.
-// CacheError: the cache to continue is of another precision. SystemError: a device strays in it.
-// `shared`: where several processes make a cache, the first decides for all of them, and each
-// computes on devices of the same kind unless --allow-mixed-precision.
+// `auto` is resolved once: by the cache that the job continues, else by the first device; other
+// devices use the same precision. CacheError: the cache to continue has another precision.
+// SystemError: a device deviates too much in it. `shared`: if several processes write a cache, the
+// first decides for all of them, and each must use devices of the same kind unless
+// --allow-mixed-precision.
 void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
                     const frames::ExamList& input, const cache::CacheReader* cached,
                     const cache::Location* shared = nullptr);

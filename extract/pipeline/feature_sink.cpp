@@ -96,7 +96,7 @@ cache::ExamFeatures ExamAssembly::put_together(Pending&& pending) const {
   return exam;
 }
 
-// Gives the memory of each row back once it is in the exam: there may be much of it.
+// Frees each row once it is in the exam, because rows may be large.
 void ExamAssembly::put_cuts(Pending& pending, cache::ExamFeatures& exam) const {
   const std::size_t width = cut_->row_bytes();
   for (std::size_t view = 0; view < views_.size(); ++view) {
@@ -117,7 +117,7 @@ ExamAssembly::Whole ExamAssembly::take_if_complete(std::size_t task, Pending& pe
 
 namespace {
 
-// Exams that may wait for the disk. With a cut each may have some hundred megabytes.
+// Max exams that wait for the disk. With a cut, each may take some hundred megabytes.
 constexpr std::size_t kWaiting = 64, kWaitingWithCut = 1;
 constexpr std::chrono::milliseconds kBetweenRates(100);
 
@@ -166,8 +166,7 @@ void FeatureSink::add_feature(const FramePlace& place, std::span<const float> ro
   push_exam(std::move(whole));
 }
 
-// Lost frames are pushed before anybody can complete their exam, so that no crash leaves it without
-// them.
+// Pushes lost frames before their exam can be completed, so that no crash omits them.
 void FeatureSink::add_exam(DecodedExam&& exam) {
   for (cache::Failure& lost : exam.lost) push({std::move(lost), exam.as_before});
   push_exam(take(std::move(exam)));

@@ -1,4 +1,4 @@
-// Puts exams together again from features that come out of mixed batches.
+// Reassembles exams from the features of mixed batches.
 #pragma once
 
 #include <chrono>
@@ -28,41 +28,42 @@
 
 namespace coldframe::extract {
 
-// The features of a frame's tiles are averaged as they come, so that memory holds one feature per
-// frame, however many tiles it has. Whatever adds the last part of an exam gets the exam, so that a
-// long one holds up no other; the exam's ordinal keeps the input's order.
+// Averages the features of a frame's tiles as they arrive, so that memory holds one feature per
+// frame for any number of tiles. The call that completes an exam returns it, so that a long exam
+// delays no other; the exam's ordinal preserves the input's order.
 class ExamAssembly {
  public:
-  using Whole = std::optional<cache::ExamFeatures>;  // none: parts of the exam are to come
+  using Whole = std::optional<cache::ExamFeatures>;  // nullopt: the exam is incomplete
 
-  // `views`: the names of those that every frame comes in, "clean" first. `cut`: what is kept of
-  // every frame besides, of which there are no tiles then.
+  // `views`: names of the views of every frame, "clean" first. `cut`: what else to keep of every
+  // frame; excludes tiles.
   explicit ExamAssembly(std::int64_t dimension, std::vector<std::string> views = {"clean"},
                         std::optional<cache::Cut> cut = {});
 
-  // The tokens behind a feature as the cut stores them; {} where it is none of tokens. It may run
-  // beside any other call: rounding them to float16 takes longer than all else here.
+  // The tokens after a feature, encoded as the cut stores them; {} if the cut stores no tokens.
+  // Safe to call concurrently with any other function: rounding to float16 takes longer than all
+  // else here.
   std::vector<std::byte> stored_tokens(std::span<const float> row) const;
-  // A frame's feature, with what may lie behind it, and what stored_tokens() made of the same row.
+  // Adds a frame's feature (the row may continue after it) and stored_tokens() of the same row.
   Whole add_feature(const FramePlace& place, std::span<const float> row,
                     std::vector<std::byte>&& tokens = {});
-  // A frame's pixels, before its feature, for a cut that is one of pixels.
+  // Adds a frame's pixels, before its feature, if the cut stores pixels.
   void add_pixels(const FramePlace& place, std::vector<std::byte>&& pixels);
-  // After its last frame was decoded; `thumbnails` as ExamFeatures has them.
+  // Call after its last frame was decoded; `thumbnails` as in ExamFeatures.
   Whole add_exam(std::size_t task, cache::ExamInfo info, std::vector<std::string> thumbnails = {});
-  void drop(std::size_t task);  // what there is of it, and what still comes out of a batch
+  void drop(std::size_t task);  // discards its features, present and still to arrive
   std::size_t unfinished() const { return pending_.size(); }  // exams of which memory holds a part
 
  private:
   using Row = std::pair<std::size_t, std::size_t>;  // view, slot
-  // Sums in float64: the order of tiles cannot show in the float32 mean.
+  // Sums in float64, so that the float32 mean does not depend on the order of tiles.
   struct Pooled {
     std::vector<double> sum;
-    std::size_t tiles = 0;  // that are in it
+    std::size_t tiles = 0;  // summed so far
   };
   struct Pending {
-    std::map<Row, Pooled> open;                  // with tiles to come
-    std::vector<std::vector<float>> features;    // of each view, [slots so far, D]; NaN: none came
+    std::map<Row, Pooled> open;                  // with tiles missing
+    std::vector<std::vector<float>> features;    // per view [slots so far, D]; NaN: missing
     std::size_t complete = 0;                    // of these rows
     std::map<Row, std::vector<std::byte>> cuts;  // as stored
     std::optional<cache::ExamInfo> info;
@@ -79,15 +80,16 @@ class ExamAssembly {
   std::vector<std::string> views_;
   std::optional<cache::Cut> cut_;
   std::map<std::size_t, Pending> pending_;  // by task
-  std::set<std::size_t> dropped_;           // features of these may still come out of a batch
+  std::set<std::size_t> dropped_;           // their features may still arrive
 };
 
-// What follows the decoders: each device computes what the queue gives, the features of all of them
-// become exams, and one thread writes these, so that a slow disk does not hold up the backbone.
+// The stages after the decoders: each device computes frames from the queue, their features are
+// assembled into exams, and one thread writes these, so that a slow disk does not stall the
+// backbone.
 
-// Gathers the features of all devices. Its functions may be called by several threads, and throw
-// what the writing thread ran into. With --strict the first failure, of an exam or of frames, ends
-// the job instead of being recorded.
+// Collects the features of all devices. Thread-safe; its functions rethrow errors of the writing
+// thread. With --strict, the first failure of an exam or of frames ends the job instead of being
+// recorded.
 class FeatureSink {
  public:
   FeatureSink(std::size_t tasks, const vit::Backbone& backbone, cache::ShardWriter& writer,
@@ -97,20 +99,20 @@ class FeatureSink {
   void add_pixels(const DecodedFrame& frame);
   void add_feature(const FramePlace& place, std::span<const float> row);
   void add_exam(DecodedExam&& exam);
-  void tell_rate();          // to people; not for every frame
+  void tell_rate();          // logs progress; not for every frame
   std::size_t unfinished();  // exams of which memory holds a part
 
   double seconds() const;
-  PipelineResult finish();  // after all devices are done: waits until all is handed to the writer
+  PipelineResult finish();  // after all devices: waits until all is passed to the writer
 
  private:
   struct Work {
     std::variant<cache::ExamFeatures, cache::Failure> what;
-    bool is_known = false;  // a failure that the cache has already
+    bool is_known = false;  // a failure that is already in the cache
   };
   std::optional<Work> take(DecodedExam&& exam);
   std::optional<Work> take(ExamAssembly::Whole&& exam);  // under the mutex
-  // Not under the mutex: where the disk is slow it waits, and nobody else.
+  // Not under the mutex: on a slow disk only the caller waits.
   void push(Work&& work);
   void push_exam(std::optional<Work>&& work);
   void end_writing();
@@ -126,7 +128,7 @@ class FeatureSink {
   ExamAssembly assembly_;
   bool keeps_pixels_;
   std::size_t computed_ = 0;  // frames
-  PipelineResult result_;     // exams, failures and lost frames: of the writing thread
+  PipelineResult result_;     // exams, failures and lost frames: owned by the writing thread
 
   cache::ShardWriter& writer_;
   bool strict_, stop_seen_ = false;
@@ -141,7 +143,7 @@ struct DeviceResult {
   std::string batch;
 };
 
-// Computes on one device what the queue gives, until it ends; rethrows what it failed with.
+// Computes frames from the queue on one device until it closes; rethrows the queue's error.
 DeviceResult compute(const ComputeDevice& device, const ExtractOptions& options,
                      DecodedQueue& queue, FeatureSink& sink);
 

@@ -1,4 +1,4 @@
-// Which exams each part of a job extracts.
+// Assigns exams to the parts of a job.
 #pragma once
 
 #include <cstdint>
@@ -15,33 +15,32 @@
 
 namespace coldframe::extract {
 
-// The part of each of these exams, each exam in just one, by `frames` of each (empty: alike), so
-// that parts have about as many: exam after exam, the longest first, goes to the part that has the
-// fewest (Graham 1969, longest processing time first). Without frames exam i goes to part i mod N.
+// Assigns each exam to one part, balancing `frames`: longest first to the least loaded part (LPT,
+// Graham 1969). With empty `frames`, exam i goes to part i mod N.
 std::vector<std::uint32_t> assign_parts(std::size_t exams, std::span<const std::uint64_t> frames,
                                         std::uint32_t count);
 
-// The frames of each exam as `extract --dry-run --json` told; exams that it does not name count as
-// the mean of the others. DataError: the file is no such survey, or names none of the exams.
+// The frame count of each exam from the output of `extract --dry-run --json`; exams not in it count
+// as the mean of the others. DataError: the file is no such survey, or names none of the exams.
 std::vector<std::uint64_t> surveyed_frames(const std::filesystem::path& survey,
                                            const frames::ExamList& input);
 
 // The part of a job that this process has, from its options and environment, and its record in the
 // cache.
 
-// ConfigError for what does not go with parts.
+// ConfigError for options that are incompatible with parts.
 Part part_of_job(const ExtractOptions& options, const cache::Location& location);
 
 // The exams of a part, and its record in the cache while it works.
 class TakenPart {
  public:
-  // Leaves a record that it has begun. Nothing to do for the whole.
+  // Records that the part has started. No-op for an undivided job.
   TakenPart(const Part& part, const ExtractOptions& options, const frames::ExamList& input,
             const cache::Location& location);
 
-  // For each exam, whether the part has it; empty for the whole.
+  // For each exam, whether it is in the part; empty for an undivided job.
   const std::vector<bool>& mine() const { return mine_; }
-  void finished();  // all its exams are stored, or have failed
+  void finished();  // all its exams are stored or failed
 
  private:
   bool shared_;

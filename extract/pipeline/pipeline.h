@@ -19,7 +19,7 @@
 
 namespace coldframe::extract {
 
-// Of a note (opened_exam.h): in how many exams, and the first file of which it holds.
+// Of a note (opened_exam.h): the number of exams with it, and the first file that it applies to.
 struct NoteCount {
   std::size_t exams = 0;
   std::string file = {};
@@ -31,16 +31,16 @@ struct PipelineResult {
   std::vector<cache::Failure> failures;  // of exams
   std::vector<cache::Failure>
       lost;                       // of frames: masked in exams that are written, or were so before
-  std::size_t partly_finite = 0;  // frames of which some values are NaN or infinite
-  std::map<std::string, std::size_t> orders;  // exams by what the order of their frames rests on
+  std::size_t partly_finite = 0;  // frames with some NaN or infinite values
+  std::map<std::string, std::size_t> orders;  // exam counts by OrderBasis::order
   std::map<std::string, NoteCount> notes;     // by their texts
-  std::size_t unchanged = 0;                  // exams whose lost frames were tried again in vain
-  bool stopped = false;                       // by a signal, before all was done
+  std::size_t unchanged = 0;                  // exams whose lost frames are still unreadable
+  bool stopped = false;                       // by a signal, before the end
   double seconds = 0, compute_s = 0;    // in all, and of these in forward passes, as the mean of
                                         // the devices
-  std::size_t repeated = 0;             // frames that were found by their content, not computed
-  std::string batch;                    // what was learnt of its size
-  std::uint64_t peak_device_bytes = 0;  // in tensors, of the device that took most
+  std::size_t repeated = 0;             // frames reused by content, not computed
+  std::string batch;                    // the batch size found
+  std::uint64_t peak_device_bytes = 0;  // tensor bytes, max over devices
 };
 
 // A device and its own copy of the backbone.
@@ -49,17 +49,17 @@ struct ComputeDevice {
   vit::Backbone* backbone;
 };
 
-// Several devices take frames from one queue as they come free, each with batches of its own size;
-// the first error on any of them ends the job.
+// Devices take frames from one queue when free, each with its own batch size; the first error on
+// any of them ends the job.
 PipelineResult run_pipeline(const frames::ExamList& exams, const ExtractOptions& options,
                             std::span<const ComputeDevice> devices, cache::ShardWriter& writer);
 
-// Says what a run of `extract` did, for people and as JSON.
+// Summarises a run of `extract`, as text and as JSON.
 
 struct ExtractSummary {
   std::string cache, device, precision;
   std::int64_t dimension = 0;
-  std::optional<cache::Cut> cut;  // what is stored beside the features
+  std::optional<cache::Cut> cut;  // what is stored next to the features
   Json backbone;                  // Backbone::describe()
   std::string weights;            // name of its file, empty for random weights
   std::size_t patients = 0;       // of the input

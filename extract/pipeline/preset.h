@@ -13,7 +13,7 @@ namespace coldframe::extract {
 struct Preset {
   std::string name;          // "retfound-green", "dino-vits16", …
   std::string architecture;  // a name of extract/vit/published
-  // Nothing where the authors take features in more than one way: --pool is then required.
+  // nullopt if the authors pool in more than one way: --pool is then required.
   std::optional<vit::Pooling> pooling;
   preprocess::Preprocessing preprocessing;
   std::string source;  // where the constants come from

@@ -1,4 +1,5 @@
-// The recipe that a run of `extract` stands for: what its cache may be mixed and compared with.
+// The recipe of a run of `extract`, which determines the caches that its own may be merged and
+// compared with.
 #pragma once
 
 #include <optional>
@@ -10,16 +11,16 @@
 
 namespace coldframe::extract {
 
-// --cut stores this of each frame beside its features.
+// What --cut stores of each frame next to its features.
 std::optional<cache::Cut> cut_of(const ExtractOptions& options, const vit::Backbone& backbone);
 
 cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& backbone);
 
-// Sets what a recipe states of frames and their features; the input, files of weights and a mask,
-// the machine and what else a cache may hold (views, thumbnails, a cut) stay as they are. DataError
-// for what this version's options do not take, or would do otherwise.
+// Sets the options that a recipe states for frames and their features. Leaves the input, weight and
+// mask files, the machine and other cache contents (views, thumbnails, a cut) unchanged. DataError
+// for values that this version does not accept or would interpret differently.
 ExtractOptions follow_recipe(const cache::Recipe& recipe, ExtractOptions options);
-// The same, for people: a line for --config each.
+// The same for display: one --config line each.
 std::string recipe_lines(const cache::Recipe& recipe);
 
 }  // namespace coldframe::extract

@@ -294,7 +294,7 @@ std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamSpe
   return now;
 }
 
-// Exams that the input no longer names stay, behind those that it does.
+// Exams that the input no longer names stay, after those that it does.
 std::vector<ExamInfo> moved_behind(const cache::CacheReader& cached, std::size_t input_size,
                                    const std::vector<std::size_t>& absent) {
   std::vector<ExamInfo> moved;
@@ -317,7 +317,7 @@ std::vector<std::size_t> absent_exams(const cache::CacheReader& cached,
   return absent;
 }
 
-// `clashes`: a line for each id that names two exams. CacheError where there are some.
+// `clashes`: a line for each id that names two exams. CacheError if there are some.
 void require_one_exam_per_id(const std::vector<std::string>& clashes) {
   constexpr std::size_t kShownClashes = 20;
   if (clashes.empty()) return;

@@ -1,4 +1,4 @@
-// Small pictures of the frames, for people who look into a cache.
+// Thumbnails of the frames, for inspection of a cache.
 #pragma once
 
 #include <string>

@@ -16,15 +16,15 @@ class Streams {
   enum class Stream { kCopy, kCompute };
   virtual ~Streams() = default;
 
-  // True if work runs while the caller goes on; else run() returns when it is done.
+  // True if work runs asynchronously; else run() returns when it is done.
   virtual bool asynchronous() const = 0;
 
-  // Memory that the streams copy from and to: the device's own, and the processor's.
+  // Buffers for the streams' copies: in device memory and in host memory.
   virtual torch::Tensor device_memory(torch::IntArrayRef sizes, torch::ScalarType type) = 0;
   virtual torch::Tensor host_memory(torch::IntArrayRef sizes, torch::ScalarType type) = 0;
 
-  // Runs `work` after all that the stream was given before. What `work` throws while it is being
-  // handed over (out of memory) is thrown here.
+  // Runs `work` after all earlier work of the stream. Rethrows what `work` throws while it is
+  // enqueued (out of memory).
   virtual void run(Stream stream, std::function<void()> work) = 0;
 
   // An event is a point in a stream: 0 … kEvents − 1. It may be recorded again; a wait is for the
@@ -32,21 +32,20 @@ class Streams {
   static constexpr int kEvents = 8;
   virtual void record(int event, Stream stream) = 0;
   virtual void wait_for(Stream stream,
-                        int event) = 0;     // the stream goes on once the event is reached
-  virtual void synchronize(int event) = 0;  // the caller waits
+                        int event) = 0;                  // the stream waits for the event
+  virtual void synchronize(int event) = 0;               // the caller waits
   virtual double seconds_between(int from, int to) = 0;  // of events that were waited for
 };
 
-// A CUDA device has two streams, events and page-locked host memory. On the CPU all is done at
-// once.
+// A CUDA device has two streams, events and page-locked host memory. On the CPU everything is
+// synchronous.
 std::unique_ptr<Streams> make_streams(const torch::Device& device);
 
-// Two buffers of frames between the processor and a device: while the device computes what one
-// held, the processor fills the other, and its copy overlaps the computation.
-//
-// A slot goes round: the caller fills its frames; submit() copies them to the device on the copy
-// stream and computes them on the compute stream, which waits for the copy; the features are copied
-// back behind the computation; collect() waits for them. From submit() to collect() the slot
+// Double buffer of frames between host and device: while the device computes one slot, the host
+// fills the other, and its copy overlaps the computation.
+// The life cycle of a slot: the caller fills its frames; submit() copies them to the device on the
+// copy stream and computes them on the compute stream, which waits for the copy; the features are
+// copied back after the computation; collect() waits for them. From submit() to collect() the slot
 // belongs to the device.
 
 class Staging {
@@ -59,20 +58,20 @@ class Staging {
 
   Staging(Streams& streams, const ImageSize& image_size, std::int64_t dimension, Forward forward);
 
-  // Room for `count` frames in a slot that has none; c10::OutOfMemoryError.
+  // Allocates `count` frames in an empty slot; c10::OutOfMemoryError.
   void reserve(int slot, std::int64_t count);
   std::int64_t capacity(int slot) const { return at(slot).host.size(0); }
   const torch::Tensor& frames(int slot) const { return at(slot).host; }  // [capacity, H, W, 3]
 
-  // Hands rows [begin, begin + count) over. c10::OutOfMemoryError: nothing of them was; other rows
-  // of the slot, handed over before, are not concerned.
+  // Submits rows [begin, begin + count). c10::OutOfMemoryError: none of them was submitted; rows
+  // submitted before are unaffected.
   void submit(int slot, std::int64_t begin, std::int64_t count);
 
-  // Waits for all rows handed over; the slot may be filled again. Row i of the result [capacity, D]
+  // Waits for all submitted rows; the slot may then be refilled. Row i of the result [capacity, D]
   // is the feature of frame i, until the next submit().
   const torch::Tensor& collect(int slot);
 
-  // The time that the device took for a slot that was collected.
+  // The device time of a collected slot.
   double seconds(int slot) { return streams_.seconds_between(started(slot), finished(slot)); }
 
  private:

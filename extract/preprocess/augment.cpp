@@ -231,7 +231,7 @@ struct Affine {
 };
 
 // Linear interpolation as bilinear_filter32RGB of Pillow (src/libImaging/Geometry.c): the border
-// pixels reach half a pixel beyond their centres, and the result is cut off, not rounded.
+// pixels reach half a pixel beyond their centres, and the result is truncated, not rounded.
 void interpolate(const cv::Mat3b& image, double x, double y, std::uint8_t* out) {
   x -= 0.5;
   y -= 0.5;

@@ -1,4 +1,4 @@
-// --augment: which random changes the views of an exam may have, and how far they go.
+// --augment: the random transforms of an exam's views and their ranges.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace coldframe::augment {
 
-// The transforms that `--views K` alone stands for.
+// The default transforms of `--views K`.
 inline constexpr const char* kDefaultList =
     "flip,rotate=10,scale=0.8:1,brightness=0.2,contrast=0.2,gamma=0.2,noise=0.02";
 
@@ -23,25 +23,25 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// Empty: not asked for. The meaning of the numbers is torchvision's where it has the operation.
+// nullopt: not requested. Parameters are defined as in torchvision if it has the operation.
 struct Augmentation {
   std::size_t views = 0;  // besides `clean`
   std::uint64_t seed = 0;
-  std::optional<double> flip, vflip;  // probability of left and right, of top and bottom swapped
+  std::optional<double> flip, vflip;  // probability of a horizontal, a vertical flip
   std::optional<Range> rotate;        // degrees counter-clockwise about the centre
-  std::optional<Range> scale;         // share of the area that a crop of the same shape keeps
-  std::optional<Range> brightness;    // levels are multiplied by it
-  std::optional<Range> contrast;      // so is their distance from the exam's mean grey
-  std::optional<Range> gamma;         // level^gamma of levels in 0 … 1; drawn on a log scale
-  std::optional<Range> noise;         // deviation of Gaussian noise, of levels in 0 … 1
+  std::optional<Range> scale;       // fraction of the area kept by a crop of the same aspect ratio
+  std::optional<Range> brightness;  // factor on the levels
+  std::optional<Range> contrast;    // factor on their distance from the exam's mean grey
+  std::optional<Range> gamma;       // level^gamma of levels in 0 … 1; drawn on a log scale
+  std::optional<Range> noise;       // std of Gaussian noise, for levels in 0 … 1
 };
 
-// Fills in what a list says: "flip,rotate=10,scale=0.8:1". A single number V spans −V … V degrees
-// (rotate), V … 1 (scale), 1 − V … 1 + V (brightness, contrast), 1 / (1 + V) … 1 + V (gamma),
-// 0 … V (noise), or is the probability (flip, vflip; 0.5 when none is given). ConfigError.
+// Parses a list into `augmentation`: "flip,rotate=10,scale=0.8:1". A single number V spans −V … V
+// degrees (rotate), V … 1 (scale), 1 − V … 1 + V (brightness, contrast), 1 / (1 + V) … 1 + V
+// (gamma), 0 … V (noise), or is the probability (flip, vflip; default 0.5). ConfigError.
 void parse_list(const std::string& list, Augmentation& augmentation);
 
-// The recipe's entry: the seed, and what was asked for.
+// The recipe's entry: the seed and the requested transforms.
 Json to_json(const Augmentation& augmentation);
 
 // "clean", "view1" … "viewK".
@@ -52,15 +52,15 @@ std::vector<std::string> view_names(const Augmentation& augmentation);
 struct Transform {
   bool flip = false, vflip = false;
   double angle = 0;     // degrees counter-clockwise
-  double side = 1;      // of the crop, as a share of the frame's sides
-  double x = 0, y = 0;  // where it lies: 0 left or top … 1 right or bottom
+  double side = 1;      // side of the crop as a fraction of the frame's
+  double x = 0, y = 0;  // position of the crop: 0 left or top … 1 right or bottom
   double brightness = 1, contrast = 1, gamma = 1;
-  double noise = 0;  // deviation, of levels in 0 … 1
+  double noise = 0;  // std, for levels in 0 … 1
   std::uint64_t noise_key = 0;
 };
 
-// Depends on the seed, the exam's id and the view's number (1 … K) only, and each part of it not on
-// what else is asked for: with or without `noise` the same views are flipped.
+// Depends only on the seed, the exam's id and the view's number (1 … K). Each component is
+// independent of which others are requested: the same views are flipped with or without `noise`.
 Transform draw_transform(const Augmentation& augmentation, const std::string& exam,
                          std::size_t view);
 
@@ -68,14 +68,15 @@ Transform draw_transform(const Augmentation& augmentation, const std::string& ex
 // with black, bit-identical to Pillow's Image.rotate(angle, BILINEAR).
 frames::Image warp(const Transform& transform, const frames::Image& image);
 
-// The mean grey level as Pillow's ImageEnhance.Contrast takes it: of "L", rounded.
+// The mean grey level as in Pillow's ImageEnhance.Contrast: of mode "L", rounded.
 int mean_grey(const frames::Image& image);
 
-// Level (0 … 255) → level after brightness, contrast about `grey` (made brighter with the rest) and
-// gamma, each clamped to 0 … 255 and none rounded.
+// Level (0 … 255) → level after brightness, contrast about `grey` (to which brightness applies,
+// too) and gamma, each clamped to 0 … 255, none rounded.
 std::array<float, 256> tone_curve(const Transform& transform, int grey);
 
-// Gaussian noise in levels, one value per pixel for all three channels, so that grey stays grey.
+// Gaussian noise in levels, one value per pixel, shared by the three channels, so that grey stays
+// grey.
 std::vector<float> make_noise(const Transform& transform, std::size_t pixels);
 
 // Curve, then noise, rounded half up. `noise` has a value per pixel or is empty.
@@ -84,19 +85,19 @@ void apply_tone(const std::array<float, 256>& curve, std::span<const float> nois
 
 // The augmented views of one exam: the same transform for all of its frames.
 
-// Frames of one exam, in turn. Views are numbered 1 … count(); 0 is `clean`.
+// Takes the frames of one exam in order. Views are numbered 1 … count(); 0 is `clean`.
 class ExamViews {
  public:
   ExamViews(const Augmentation& augmentation, const std::string& exam);
 
   std::size_t count() const { return views_.size(); }
 
-  // Before tiling and resizing. The first frame's mean grey is what contrast turns about, in all
-  // frames, so that what changes from frame to frame still does.
+  // Call before tiling and resizing. Contrast is about the first frame's mean grey in all frames,
+  // which preserves changes between frames.
   frames::Image warp(std::size_t view, const frames::Image& image);
 
-  // After it: `rgb` is what the backbone will see. Noise is the same in all frames and tiles, so
-  // that a still picture stays still.
+  // Call after resizing: `rgb` is the backbone's input. Noise is the same in all frames and tiles,
+  // so that a static image stays static.
   void finish(std::size_t view, std::span<std::uint8_t> rgb);
 
  private:

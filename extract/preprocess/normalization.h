@@ -1,5 +1,4 @@
-// Normalisation gives the levels of pixels their values for the backbone: the last step of
-// preprocessing.
+// Normalisation maps pixel levels to backbone inputs: the last step of preprocessing.
 #pragma once
 
 #include <array>
@@ -9,9 +8,9 @@
 namespace coldframe::preprocess {
 
 // Pillow 13 resamples frames that lose much more height than width vertically first; all versions
-// before it, with which every published backbone was trained, resample horizontally first. The two
-// orders differ by a level here and there. The image processors of transformers 5 resample as
-// torch, but round the corner of an odd crop down, and scale and normalise in one step
+// before it, used to train every published backbone, resample horizontally first. The two orders
+// differ by one level in a few pixels. The image processors of transformers 5 resample like torch,
+// but round the offset of an odd crop down, and scale and normalise in one step
 // (transformers/image_processing_backends.py).
 enum class Resampler { kPillow, kTorch, kPillow12, kTransformers };
 inline const WordTable<Resampler> kResamplers{{"pillow", Resampler::kPillow},

@@ -1,5 +1,5 @@
-// The pixel pipeline as data: what happens to an 8-bit RGB frame before the backbone sees it. Its
-// order is that of PreparedFrame; normalisation comes last, with the batch.
+// The configuration of preprocessing from 8-bit RGB frames to backbone inputs. PreparedFrame
+// defines the order of the steps; normalisation comes last, per batch.
 #pragma once
 
 #include <array>
@@ -25,32 +25,31 @@ inline const WordTable<Resize> kResizes{
 enum class Interpolation { kBicubic, kBilinear };
 inline const WordTable<Interpolation> kInterpolations{{"bicubic", Interpolation::kBicubic},
                                                       {"bilinear", Interpolation::kBilinear}};
-// Resampled on tensors, not on PIL images.
+// Resamples tensors, not PIL images.
 inline bool is_of_tensors(Resampler resampler) {
   return resampler == Resampler::kTorch || resampler == Resampler::kTransformers;
 }
 
-// Marks the pixels of a frame that are kept; the others become black. Made by make_mask().
+// The pixels of a frame to keep; others become black. Made by make_mask().
 struct Mask {
   int width = 0, height = 0;
   std::vector<std::uint8_t> keep;  // [height, width] 0 or 1
-  std::string digest;              // SHA-256 of size and `keep`, whatever file they came from
+  std::string digest;              // SHA-256 of size and `keep`, independent of the mask's file
 };
 
-// A window that slides over large frames; each place is an input of the backbone of its own.
+// A sliding window over large frames; each position is a separate backbone input.
 struct Tiling {
   int size = 0;           // side of a tile in pixels of the frame; 0: no tiling
-  double overlap = 0.25;  // of a tile with the next, as a fraction of its side
+  double overlap = 0.25;  // of adjacent tiles, as a fraction of the side
 
   bool operator==(const Tiling&) const = default;
 };
 
 struct Preprocessing {
-  ImageSize image_size{};             // H×W of the backbone's input
-  Resize resize = Resize::kShortest;  // timm's crop modes: "center" (as small as covers H×W divided
-                                      // by crop_pct, then centre crop), "squash" (both edges) and
-                                      // "border" (as large as fits; borders in the colour of
-                                      // `mean`)
+  ImageSize image_size{};  // H×W of the backbone's input
+  // timm's crop modes: "center" (smallest size that covers H×W / crop_pct, then centre crop),
+  // "squash" (both edges) and "border" (largest size that fits; borders in the colour of `mean`)
+  Resize resize = Resize::kShortest;
   double crop_pct = 1.0;
   Interpolation interpolation = Interpolation::kBicubic;
   Resampler resampler = Resampler::kPillow;
@@ -58,12 +57,12 @@ struct Preprocessing {
       std{};  // of pixels scaled to [0, 1]; never assumed for an unknown checkpoint
 
   std::shared_ptr<const Mask> mask = nullptr;  // --mask; null: none
-  frames::CropRule crop = {};                  // --crop; an exam's own rule goes before it
-  double spacing_mm = 0;                       // --spacing: millimetres per pixel; 0: as they are
+  frames::CropRule crop = {};                  // --crop; an exam's own rule overrides it
+  double spacing_mm = 0;                       // --spacing: millimetres per pixel; 0: no rescaling
   Tiling tiles = {};                           // --tiles
 };
 
-// Steps that do nothing are left out, so that they leave a recipe as it was before they existed.
+// Omits inactive steps, so that recipes from before a step existed stay unchanged.
 Json to_json(const Preprocessing& preprocessing);
 
 // Resizes and crops. `out` has H·W·3 bytes, RGB interleaved [H, W, 3]. Bit-identical to
@@ -73,19 +72,18 @@ Json to_json(const Preprocessing& preprocessing);
 void resize_frame(const Preprocessing& preprocessing, const frames::Image& image,
                   std::uint8_t* out);
 
-// Takes each pixel's value from normalization_table(): in [S, S, 3] uint8 → out [3, S, S] float32.
-// A GPU has patches() of cuda/kernels.h for it, of patches as large as the frame.
+// Looks up each pixel in normalization_table(): in [S, S, 3] uint8 → out [3, S, S] float32. GPUs
+// use patches() of cuda/kernels.h with patches as large as the frame.
 void normalize(const Preprocessing& preprocessing, const std::uint8_t* in, float* out);
 
-// All that normalize() can give: [channel * 256 + pixel].
+// All values that normalize() can return: [channel * 256 + pixel].
 std::array<float, 768> normalization_table(const Preprocessing& preprocessing);
 
-// Computes which part of a frame, scaled to which size, lands where in the backbone's input:
-// the arithmetic of torchvision's Resize and CenterCrop, of transformers', and of timm's crop
-// modes.
+// Computes which part of a frame is scaled to which size and placed where in the backbone's input,
+// as in torchvision's Resize and CenterCrop, in transformers, and in timm's crop modes.
 
 // One axis: the frame's `input` pixels are scaled to `scaled`; of these, `size` from `offset` on
-// land at `target` in the output. What lies around them is border.
+// are placed at `target` in the output. The rest of the output is border.
 struct Axis {
   int input = 0;
   std::int64_t scaled = 0, offset = 0;
@@ -102,23 +100,24 @@ Geometry plan_whole(Resampler resampler, const frames::Image& image, int width, 
 
 Geometry plan_geometry(const Preprocessing& preprocessing, int width, int height);
 
-// The steps that a frame may go through before it is resized, one function each: mask, crop,
-// spacing, tiles. PreparedFrame takes them in their order.
+// The optional steps before resizing, one function each: mask, crop, spacing, tiles. PreparedFrame
+// applies them in order.
 
 // --mask FILE: white pixels are kept, black ones are not. A pixel counts as white when its
 // brightest channel is 128 or more.
 Mask make_mask(const frames::Image& image);
 
-// DataError when the mask's size is not the frame's.
+// DataError if the mask's size is not the frame's.
 void apply_mask(const Mask& mask, frames::Image& frame);
 
 std::string to_text(const frames::Rect& rect);      // "x,y,w,h"
 std::string to_text(const frames::CropRule& rule);  // as parse_crop() reads it
 
-// DataError when the rectangle does not lie within the image.
+// DataError if the rectangle does not lie within the image.
 frames::Image crop_image(const frames::Image& image, const frames::Rect& rect);
 
-// Resizes all of the image as Pillow's Image.resize (or torchvision's, as the resampler says).
+// Resizes the whole image like Pillow's Image.resize (or torchvision's, depending on the
+// resampler).
 frames::Image resize_image(const Preprocessing& preprocessing, const frames::Image& image,
                            int width, int height);
 
@@ -129,20 +128,19 @@ frames::Image resize_image(const Preprocessing& preprocessing, const frames::Ima
 // than 2^26 pixels.
 frames::Image rescale_frame(const Preprocessing& preprocessing, const frames::Frame& frame);
 
-// --tiles: where the sliding window stands. Square tiles of `tiling.size` pixels, row by row, each
-// overlapping the one before by the stated fraction; the last of a row or column ends at the
-// frame's border. A frame that is smaller than a tile is one tile as it is; one that is smaller
-// along one edge only has tiles of that edge's length. Without tiling the whole frame. DataError
-// beyond a million tiles.
+// --tiles: the positions of the sliding window. Square tiles of `tiling.size` pixels, row by row,
+// each overlapping the previous one by the given fraction; the last of a row or column ends at the
+// frame's border. A frame smaller than a tile is one tile; if it is smaller along one edge only,
+// tiles have that edge's length. Without tiling: the whole frame. DataError above a million tiles.
 std::vector<frames::Rect> plan_tiles(const Tiling& tiling, int width, int height);
 
-// The way of a frame from its reader to the backbone's input, in its one order: mask, crop,
-// spacing; then for each view and each tile of it, resize.
+// Turns a decoded frame into backbone inputs, always in this order: mask, crop, spacing; then
+// resize for each view and tile.
 
 // One input of the backbone: a frame's view, or one tile of it.
 struct Input {
   std::size_t view = 0;              // 0: clean, 1 … K: augmented
-  std::size_t tile = 0, tiles = 1;   // which of the view's
+  std::size_t tile = 0, tiles = 1;   // index of the tile in its view
   std::vector<std::uint8_t> pixels;  // [H, W, 3]
 };
 
@@ -152,20 +150,20 @@ struct FreshPixels {
 
 class PreparedFrame {
  public:
-  // Mask, crop, spacing. `crop` is the rectangle that was decided for this frame. DataError as
-  // apply_mask, crop_image and rescale_frame say. `preprocessing` must outlive this.
+  // Mask, crop, spacing. `crop`: the rectangle chosen for this frame. DataError as apply_mask,
+  // crop_image and rescale_frame say. `preprocessing` must outlive this.
   PreparedFrame(const Preprocessing& preprocessing, frames::Frame&& frame,
                 const std::optional<frames::Rect>& crop);
 
-  // The frame for people to see: thumbnails and the dry run show it.
+  // The frame as displayed in thumbnails and the dry run.
   const frames::Image& image() const { return image_; }
 
-  // Inputs of the clean view. DataError as plan_tiles.
+  // Number of inputs of the clean view. DataError as plan_tiles.
   std::size_t tiles() const { return tiles_of(image_).size(); }
 
-  // Hands each Input to `sink`, view by view, until it returns false; so does this then. `views`
-  // makes the augmented ones, as augment::ExamViews: warp() before the tiles, finish() behind the
-  // resize. `spare` gives memory for an input's pixels, which may have served before. DataError as
+  // Passes each Input to `sink`, view by view; if `sink` returns false, stops and returns false.
+  // `views` makes the augmented views, as augment::ExamViews: warp() before tiling, finish() after
+  // resizing. `spare` supplies a (possibly reused) buffer for an input's pixels. DataError as
   // plan_tiles and resize_frame.
   template <typename Views, typename Sink, typename Spare = FreshPixels>
   bool make_inputs(Views& views, const Sink& sink, const Spare& spare = {}) const;

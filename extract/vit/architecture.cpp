@@ -56,7 +56,7 @@ void read_positions(const StateDict& weights, Architecture& architecture) {
                            "; only square training images are supported"));
 }
 
-// Where a block of each kind has its first norm, attention, perceptron and layer scale.
+// Where a block of each kind has its first norm, attention, MLP and layer scale.
 struct BlockNames {
   BlockKind kind;
   const char *norm, *attention, *mlp, *scale;
@@ -82,7 +82,7 @@ std::int64_t count_blocks(const StateDict& weights, const std::string& norm) {
   return count;
 }
 
-// in_proj gives the perceptron's hidden layer and queries, keys and values at once.
+// in_proj gives the MLP's hidden layer and queries, keys and values at once.
 void read_parallel_scaling(const StateDict& weights, Architecture& architecture) {
   architecture.mlp_hidden = require(weights, "blocks.0.mlp_out_proj.weight", 2).size(1);
   architecture.qkv_bias = weights.contains("blocks.0.in_proj.bias");

@@ -1,4 +1,4 @@
-// The shape of a ViT, as its weights, a config beside them, or its name tell it.
+// The architecture of a ViT, from its weights, a config next to them, or its name.
 #pragma once
 
 #include <cstdint>
@@ -20,74 +20,74 @@ inline const WordTable<Activation> kActivations{{"gelu", Activation::kGelu},
                                                 {"quick_gelu", Activation::kQuickGelu},
                                                 {"silu", Activation::kSilu}};
 
-// What a block does; vit.h spells each.
+// The kind of block; vit.h defines each.
 enum class BlockKind { kPreNorm, kPostNorm, kParallelThings, kParallelScaling };
 inline const WordTable<BlockKind> kBlockKinds{{"pre_norm", BlockKind::kPreNorm},
                                               {"post_norm", BlockKind::kPostNorm},
                                               {"parallel_things", BlockKind::kParallelThings},
                                               {"parallel_scaling", BlockKind::kParallelScaling}};
 
-// How queries and keys are turned by their patches' places; config/model_config.h spells each.
+// Rotary position embeddings (RoPE) of queries and keys; config/model_config.h defines each.
 enum class Rotary { kNone, kAxial, kMixed, kDinov3 };
 inline const WordTable<Rotary> kRotaries{{"none", Rotary::kNone},
                                          {"axial", Rotary::kAxial},
                                          {"mixed", Rotary::kMixed},
                                          {"dinov3", Rotary::kDinov3}};
 
-// How pos_embed is brought to another grid.
+// How pos_embed is resampled to another grid.
 enum class Resampling { kBicubicAntialiased, kBicubic, kBilinearAntialiased };
 inline const WordTable<Resampling> kResamplings{
     {"bicubic_antialiased", Resampling::kBicubicAntialiased},
     {"bicubic", Resampling::kBicubic},
     {"bilinear_antialiased", Resampling::kBilinearAntialiased}};
 
-// The defaults are those of a plain ViT-S/16. Of fields that hold for a part of the models only, 0
-// means none.
+// The defaults are those of a plain ViT-S/16. In fields that apply to some models only, 0 means
+// none.
 struct Architecture {
-  // Names and shapes of the weights show these.
+  // Fields determined by names and shapes of the weights.
   std::int64_t patch = 16;          // pixels along a patch's side
   std::int64_t width = 384;         // features of a token
   std::int64_t depth = 12;          // blocks
-  std::int64_t mlp_hidden = 1536;   // features that a block's fc2 takes
-  std::int64_t position_grid = 14;  // patches along the side of the image that pos_embed is for
+  std::int64_t mlp_hidden = 1536;   // input features of a block's fc2
+  std::int64_t position_grid = 14;  // patches per side of the image that pos_embed fits
   std::int64_t registers = 0;       // reg_token's rows; a distilled DeiT's second token is one
-  std::int64_t parallel = 1;        // attentions, and perceptrons, side by side in a block
-  std::int64_t pool_hidden = 0;     // features that the attention pooling's fc2 takes
+  std::int64_t parallel = 1;        // parallel attentions and MLPs in a block
+  std::int64_t pool_hidden = 0;     // input features of the attention pooling's fc2
   bool class_token = true;
   bool patch_bias = true;
-  bool patch_norm = false;          // a norm follows the patch embedding at once
+  bool patch_norm = false;          // a norm directly follows the patch embedding
   bool positions = true;            // there is a pos_embed
   bool prefix_positions = true;     // pos_embed has rows for class token and registers too
-  bool relative_positions = false;  // attention has a bias for each difference of two places
-  bool norm_pre = false;            // a norm goes before the blocks
+  bool relative_positions = false;  // attention has a bias per relative position
+  bool norm_pre = false;            // a norm precedes the blocks
   bool layer_scale = false;
   bool qkv_bias = true;
-  bool projection_bias = true;  // of attention's proj and of the perceptron
+  bool projection_bias = true;  // of attention's proj and of the MLP
   bool qk_norm = false;         // queries and keys are normalised in each head
-  bool attention_norm = false;  // what heads give is normalised before proj (sub-LN)
+  bool attention_norm = false;  // head outputs are normalised before proj (sub-LN)
   bool differential = false;    // attention is the difference of two (DiffAttention)
-  bool gated_mlp = false;       // fc1 gives gate and value (SwiGLU)
+  bool gated_mlp = false;       // fc1 outputs gate and value (SwiGLU)
   bool mlp_norm = false;        // fc2's input is normalised (sub-LN)
   bool rms_norm = false;        // norms do not centre and have no bias
-  bool norm = true;             // a norm goes before pooling (timm's norm),
-  bool fc_norm = false;         // or behind averaging (timm's fc_norm)
+  bool norm = true;             // a norm precedes pooling (timm's norm),
+  bool fc_norm = false;         // or follows averaging (timm's fc_norm)
   bool attention_pool = false;  // there is an attention pooling (SigLIP's MAP)
 
-  // They do not show these.
+  // Fields not determined by names and shapes.
   std::int64_t heads = 6;
   Activation activation = Activation::kGelu;
-  BlockKind block = BlockKind::kPreNorm;  // but parallel ones they do
+  BlockKind block = BlockKind::kPreNorm;  // except parallel kinds
   double norm_epsilon = 1e-6;
-  Rotary rotary = Rotary::kNone;  // but kMixed they do
-  bool rotary_half = false;       // numbers i and i + d/2 turn together; else 2i and 2i + 1
-  bool rotary_xy = false;         // columns go before rows
-  double rotary_temperature = 0;  // the wavelengths' base
+  Rotary rotary = Rotary::kNone;  // except kMixed
+  bool rotary_half = false;       // rotates features i and i + d/2; else 2i and 2i + 1
+  bool rotary_xy = false;         // columns precede rows
+  double rotary_temperature = 0;  // base of the wavelengths
   double rotary_offset = 0;       // patches
-  std::int64_t rotary_grid = 0;   // places are scaled to this many patches a side; 0: as they are
+  std::int64_t rotary_grid = 0;   // positions are scaled to this many patches per side; 0: unscaled
   Resampling resampling = Resampling::kBicubicAntialiased;
   std::int64_t pool_heads = 0;
   Activation pool_activation = Activation::kGelu;
-  bool pool_prefix = false;  // the attention pooling sees class token and registers, too
+  bool pool_prefix = false;  // attention pooling includes class token and registers
 
   std::int64_t prefix_tokens() const { return (class_token ? 1 : 0) + registers; }
 };
@@ -96,13 +96,13 @@ struct Architecture {
 struct Field {
   std::string_view key;
   std::string_view what;  // in messages
-  bool shown;             // names and shapes show it
-  bool engines;           // that of cpu/ computes every value of it
+  bool shown;             // determined by names and shapes
+  bool engines;           // the engine of cpu/ supports every value
   std::variant<std::int64_t Architecture::*, bool Architecture::*, double Architecture::*,
                Activation Architecture::*, BlockKind Architecture::*, Rotary Architecture::*,
                Resampling Architecture::*>
       member;
-  // A tensor of plain ViTs that is there where the member is true.
+  // A tensor of plain ViTs that exists if the member is true.
   std::string_view sign{};
 
   std::string text(const Architecture& architecture) const;
@@ -171,22 +171,22 @@ inline std::span<const Field> fields() {
 }
 const Field* find_field(std::string_view key);  // nullptr if there is none
 
-// A key for each field of plain ViTs, and for others where they differ from one.
+// A key for each field of plain ViTs, and for other fields if they differ from a plain ViT's.
 Json to_json(const Architecture& architecture);
 // Reads what to_json() wrote. DataError for a key or a value that it does not write.
 Architecture architecture_from_json(const Json& json);
 
-// Reads what canonical names (resolve_architecture.h) and shapes of tensors show; the other
-// fields stay as they are, heads 0. DataError names the tensor that is missing or odd.
+// Sets the fields determined by canonical names (resolve_architecture.h) and tensor shapes; others
+// keep their defaults, heads 0. DataError names the missing or unexpected tensor.
 Architecture read_architecture(const StateDict& weights);
 
-// DataError when the weights are not of the named architecture, with every difference. The size of
-// the images that pos_embed is for and the place of the last norm may differ.
+// DataError, listing every difference, if the weights do not match the named architecture. The
+// image size of pos_embed and the position of the last norm may differ.
 void require_same(const Architecture& weights, const Architecture& named, const std::string& name);
 
 // The value of a field: "its kind of block (block post_norm)".
 std::string value_text(const Architecture& architecture, std::string_view key);
-// Names what the engine of cpu/ does not compute, by value_text(); empty where it computes all.
+// What the engine of cpu/ does not support, as value_text(); nullopt if it supports all.
 std::optional<std::string> beyond_engines(const Architecture& architecture);
 
 }  // namespace coldframe::vit

@@ -14,7 +14,7 @@ namespace coldframe::vit {
 
 namespace {
 
-// Several only where the quickest of them is to be found out.
+// Several only where the fastest of them is to be found out.
 std::vector<Precision> candidates(const BackboneOptions& options, const torch::Device& device,
                                   std::optional<Precision> precision) {
   if (precision) return {*precision};

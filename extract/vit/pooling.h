@@ -1,4 +1,4 @@
-// Pooling makes the features of an image of a ViT's tokens.
+// Pools a ViT's tokens into the features of an image.
 #pragma once
 
 #include <cstdint>
@@ -21,37 +21,37 @@ inline const WordTable<Pooling> kPoolings{{"cls", Pooling::kCls},
                                           {"none", Pooling::kNone}};
 Pooling parse_pooling(const std::string& word);
 std::string to_string(Pooling pooling);
-std::string list_poolings();  // for people: every word, with what it means
+std::string list_poolings();  // for display: every word with its meaning
 
 struct FeatureOptions {
   Pooling pooling = Pooling::kCls;
-  // Blocks, counted from 1 and rising, whose outputs are each normalised by the last norm, pooled,
-  // and put side by side, as DINO's linear probing does (facebookresearch/dino, eval_linear.py and
-  // get_intermediate_layers); empty: the last block alone.
+  // 1-based, ascending blocks whose outputs are each normalised by the last norm, pooled, and
+  // concatenated, as in DINO's linear probing (facebookresearch/dino, eval_linear.py and
+  // get_intermediate_layers); empty: only the last block.
   std::vector<std::int64_t> layers{};
-  // Behind pooling, the projection to the space that a CLIP's images share with its texts.
+  // After pooling, CLIP's projection to the joint image-text space.
   bool projection = false;
-  // A block, counted from 0, whose input is kept behind the features. 0: none; the input of block 0
-  // is cheap to recompute.
+  // The 0-based block whose input is kept after the features (layer split). 0: none; block 0's
+  // input is cheap to recompute.
   std::int64_t cut = 0;
 };
 
-// "9,10,11,12"; ConfigError unless they are whole numbers from 1 that rise.
+// "9,10,11,12"; ConfigError unless they are ascending integers >= 1.
 std::vector<std::int64_t> parse_layers(const std::string& text);
-// ConfigError likewise; `text` is the list as it was given.
+// ConfigError likewise; `text`: the list as given.
 void require_layers(const std::vector<std::int64_t>& layers, const std::string& text);
 
-// The blocks of which features are made, counted from 1.
+// The 1-based blocks whose outputs form the features.
 std::vector<std::int64_t> layers_of(const FeatureOptions& options,
                                     const Architecture& architecture);
 
 bool of_last_block_alone(const FeatureOptions& options, const Architecture& architecture);
 
-// The class token is the first feature of kCls and of kClsMean.
+// kCls and kClsMean have the class token as first feature.
 bool takes_class_token(Pooling pooling);
 
-// The tokens, from `begin` to before `end`, whose mean is a feature of an image of `patches`
-// patches; nothing where pooling takes none.
+// The tokens [begin, end) whose mean is a feature of an image of `patches` patches; nullopt if the
+// pooling has no mean.
 struct TokenRange {
   std::int64_t begin = 0, end = 0;
   std::int64_t count() const { return end - begin; }
@@ -59,7 +59,7 @@ struct TokenRange {
 std::optional<TokenRange> averaged_tokens(Pooling pooling, const Architecture& architecture,
                                           std::int64_t patches);
 
-// The features that pooling makes of the tokens of one block, of images of `patches` patches.
+// The number of features pooled from one block's tokens, for images of `patches` patches.
 std::int64_t pooled_features(Pooling pooling, const Architecture& architecture,
                              std::int64_t patches);
 

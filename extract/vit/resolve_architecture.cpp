@@ -235,7 +235,7 @@ void pack_projections(StateDict& tensors) {
   }
 }
 
-// BEiT and EVA: q_bias and v_bias beside a packed qkv.weight.
+// BEiT and EVA: q_bias and v_bias next to a packed qkv.weight.
 void pack_biases(StateDict& tensors) {
   for (const std::string& stem : stems(tensors, "q_bias")) {
     const torch::Tensor query = take(tensors, stem + "q_bias");
@@ -274,7 +274,7 @@ void split_pool_projection(StateDict& tensors) {
   }
 }
 
-// A gate beside the value becomes a packed fc1 with the gate first; a value alone is a plain fc1.
+// A gate next to the value becomes a packed fc1 with the gate first; a value alone is a plain fc1.
 void pack_gates(StateDict& tensors) {
   for (const std::string kind : {"weight", "bias"})
     for (const std::string& stem : stems(tensors, "fc1_x." + kind)) {

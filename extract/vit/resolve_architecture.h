@@ -1,4 +1,4 @@
-// What wrappers put before the names of a model's tensors.
+// Prefixes that wrappers add to the names of a model's tensors.
 #pragma once
 
 #include <optional>
@@ -11,50 +11,50 @@
 
 namespace coldframe::vit {
 
-// Removes what wrappers put before each name (`module.` of DistributedDataParallel, `_orig_mod.` of
-// torch.compile, `model.`, `encoder.`, `backbone.`), again and again as long as every name has it.
-// `backbone.` need not be before every name: what lies outside the backbone is a head and left out.
+// Removes wrapper prefixes (`module.` of DistributedDataParallel, `_orig_mod.` of torch.compile,
+// `model.`, `encoder.`, `backbone.`) repeatedly, while every name has one. Not every name needs
+// `backbone.`: tensors outside the backbone belong to a head and are dropped.
 StateDict strip_prefixes(StateDict tensors);
-// The tensors whose names begin with `prefix`, without it; says how many others were left out.
+// The tensors whose names begin with `prefix`, without it; logs how many others were dropped.
 StateDict inside(StateDict tensors, std::string_view prefix);
 
-// A ViT's tensors under timm's names and in timm's shapes, whoever wrote them.
+// A ViT's tensors converted to timm's names and shapes.
 
 struct CanonicalWeights {
   StateDict tensors;
-  std::string scheme;   // whose names they had
+  std::string scheme;   // the original naming scheme
   bool asks = false;    // as in NamingScheme
-  StoredNames names{};  // what else tells whose they are
-  // A CLIP's projection of images, projection.weight [P, D] and projection.bias [P]; empty where
-  // there is none.
+  StoredNames names{};  // further evidence of their origin
+  // A CLIP's projection of images, projection.weight [P, D] and projection.bias [P]; empty if there
+  // is none.
   StateDict projection{};
-  // Wavelengths of rotary positions, which facebookresearch/dinov3 stores; else undefined.
+  // RoPE wavelengths as stored by facebookresearch/dinov3; else undefined.
   torch::Tensor periods{};
 };
 
-// Finds whose names the tensors have and which of them are the image encoder's,
-// renames these, and brings them into one form: queries, keys and values packed, with a bias of
-// zeros where one of the three has none; gate and value of a gated perceptron packed; a
-// distillation token as a register; a grey patch embedding spread over three channels. Leaves out
-// what no feature depends on: classifiers, mask tokens, MAE's decoder, text encoders. DataError
-// when no names are known, several encoders are found, or tensors of a form do not fit together.
+// Detects the naming scheme and the image encoder's tensors, renames these, and normalises them:
+// packs queries, keys and values, with a zero bias if one of the three has none; packs gate and
+// value of a gated MLP; turns a distillation token into a register; spreads a grey patch embedding
+// over three channels. Drops what features do not depend on: classifiers, mask tokens, MAE's
+// decoder, text encoders. DataError if no scheme is known, several encoders are found, or tensors
+// are inconsistent.
 CanonicalWeights canonical_names(StateDict tensors);
 
-// Which ViT the weights are of: what they show, and what a name, a config or the published models
-// say besides.
+// Determines the architecture of weights from their shapes, a name, a config and the published
+// models.
 
-// options.architecture goes before the config, and the config before what all published models of
-// the weights' shapes have in common (published/published.h); options.heads and options.activation
-// go before all of them. DataError where the weights are of another shape than the name or the
-// config says; ConfigError where nothing says what they do not show, and for heads that do not
-// divide the width.
+// Precedence: options.heads and options.activation, options.architecture, the config, then what all
+// published models with the weights' shapes have in common (published/published.h). DataError if
+// the weights' shapes contradict the name or the config; ConfigError if no source states a field
+// that they do not determine, and for heads that do not divide the width.
 Architecture resolve_architecture(const CanonicalWeights& weights, const BackboneOptions& options,
                                   const std::optional<ModelConfig>& config);
 
-// ConfigError for heads that do not divide the width, or not into what rotary positions need.
+// ConfigError for heads that do not divide the width, or whose width rotary positions do not
+// support.
 void check_heads(const BackboneOptions& options, const Architecture& architecture);
 
-// ConfigError where options.image_size or options.features do not go with the architecture.
+// ConfigError if options.image_size or options.features are incompatible with the architecture.
 void check_options(const BackboneOptions& options, const Architecture& architecture);
 
 }  // namespace coldframe::vit

@@ -142,7 +142,7 @@ using ValueOf = typename Ops::Value;
 template <class Ops>
 using RotationOf = typename Ops::Rotation;
 
-// x behind a layer, or x where there is none.
+// x after a layer, or x where there is none.
 template <class Ops, class Layer>
 ValueOf<Ops> apply_if_present(Ops& ops, const Layer& layer, const ValueOf<Ops>& x) {
   return layer ? layer->forward(ops, x) : x;
@@ -182,7 +182,7 @@ struct LinearImpl : torch::nn::Module {
   }
 
   torch::Tensor weight, bias;
-  // Trained beside a frozen weight: lora_scale · up · down is added to it (LoRA, Hu et al. 2021,
+  // Trained next to a frozen weight: lora_scale · up · down is added to it (LoRA, Hu et al. 2021,
   // arXiv:2106.09685). down [rank, in], up [out, rank]; undefined: nothing is.
   torch::Tensor lora_down, lora_up;
   double lora_scale = 1;
@@ -256,7 +256,7 @@ ValueOf<Ops> gate_halves(Ops& ops, const ValueOf<Ops>& x, std::int64_t width,
   }
 }
 
-// The perceptron of a block: fc2(norm(act(fc1(x)))), or with a gate fc2(norm(act(g) · v)), where g
+// The MLP of a block: fc2(norm(act(fc1(x)))), or with a gate fc2(norm(act(g) · v)), where g
 // and v are the halves of fc1(x) (SwiGLU, Shazeer 2020, arXiv:2002.05202).
 struct MlpImpl : torch::nn::Module {
   MlpImpl(const Scope& scope, const Architecture& shape)
@@ -370,7 +370,7 @@ struct AttentionImpl : torch::nn::Module {
 };
 TORCH_MODULE(Attention);
 
-// Attention pooling, SigLIP's MAP head: one learnt query attends to all tokens, and a perceptron
+// Attention pooling, SigLIP's MAP head: one learnt query attends to all tokens, and an MLP
 // follows (Zhai et al. 2022, arXiv:2106.04560; timm's AttentionPoolLatent).
 struct AttentionPoolImpl : torch::nn::Module {
   AttentionPoolImpl(const Scope& scope, const Architecture& shape)
@@ -398,7 +398,7 @@ struct AttentionPoolImpl : torch::nn::Module {
   Mlp mlp;
 
  private:
-  // The perceptron of the pooling is a plain one, whatever those of the blocks are.
+  // The MLP of the pooling is a plain one, whatever those of the blocks are.
   static Architecture with_plain_mlp(Architecture shape) {
     shape.mlp_hidden = shape.pool_hidden;
     shape.activation = shape.pool_activation;
@@ -492,8 +492,8 @@ struct TorchOperations {
 };
 
 // The Vision Transformer (Dosovitskiy et al. 2020, arXiv:2010.11929) as timm 1.0 builds it, of the
-// layers above. Names of parameters are timm's. What an interpreter computes of it needs,
-// beside the operations of the layers:
+// layers above. Names of parameters are timm's. What an interpreter computes of it needs, besides
+// the operations of the layers:
 //   with_start(patches, model)   class token and registers in front, and positions added
 //   rotation(model, block, x)    of a block, for x
 //   tokens(x, from, to)          [B, tokens, width] -> those tokens
@@ -503,7 +503,7 @@ struct TorchOperations {
 //   flattened(x, tokens)         [B, tokens, width] -> [B, tokens · width]
 //   kept(x)                      is told what enters options.cut
 
-// x + ls(layer(norm(x))), or x + norm(layer(x)); the layer is an attention or a perceptron.
+// x + ls(layer(norm(x))), or x + norm(layer(x)); the layer is an attention or an MLP.
 struct Branch {
   Norm norm{nullptr};
   Attention attention{nullptr};
@@ -511,13 +511,13 @@ struct Branch {
   LayerScale scale{nullptr};  // empty without layer scale
 };
 
-// Attention and perceptron at once, of one norm and one product: x + ls(attention + perceptron)
+// Attention and MLP at once, of one norm and one product: x + ls(attention + MLP)
 // (ViT-22B, Dehghani et al. 2023, arXiv:2302.05442; timm's ParallelScalingBlock).
 struct ParallelScaling {
   std::int64_t heads = 0, head_width = 0, hidden_width = 0;
   Activation activation = Activation::kGelu;
   Norm in_norm{nullptr};
-  Linear in_proj{nullptr};  // gives the perceptron's hidden layer, queries, keys and values
+  Linear in_proj{nullptr};  // gives the MLP's hidden layer, queries, keys and values
   torch::Tensor mlp_bias;   // where in_proj has none
   Norm q_norm{nullptr}, k_norm{nullptr};
   Linear attn_out_proj{nullptr}, mlp_out_proj{nullptr};
@@ -526,7 +526,7 @@ struct ParallelScaling {
 
 // One transformer block. BlockKind::kPreNorm: x + ls1(attn(norm1(x))), then x + ls2(mlp(norm2(x)));
 // kPostNorm, as timm's ResPostBlock and EvaBlockPostNorm: x + norm1(attn(x)), then x +
-// norm2(mlp(x)); kParallelThings: several attentions at once, then several perceptrons, x + Σ
+// norm2(mlp(x)); kParallelThings: several attentions at once, then several MLPs, x + Σ
 // attns(x), then x + Σ ffns(x) (Touvron et al. 2022, arXiv:2203.09795).
 struct BlockImpl : torch::nn::Module {
   BlockImpl(const Scope& scope, const Architecture& architecture, std::int64_t number);
@@ -565,7 +565,7 @@ struct BlockImpl : torch::nn::Module {
 
   BlockKind kind;
   std::int64_t number;              // from 0
-  std::vector<Branch> branches[2];  // attentions, then perceptrons; one of each but for …Things
+  std::vector<Branch> branches[2];  // attentions, then MLPs; one of each but for …Things
   ParallelScaling both;             // of …Scaling
 
  private:
@@ -648,8 +648,8 @@ struct VisionTransformerImpl : torch::nn::Module {
     }
     return ops.joined(found);
   }
-  // By LibTorch's operators: images -> features, and behind them what enters options.cut; the
-  // tokens behind the last block and norm [B, tokens, width], and their features.
+  // By LibTorch's operators: images -> features, and after them what enters options.cut; the
+  // tokens after the last block and norm [B, tokens, width], and their features.
   torch::Tensor forward(const torch::Tensor& images, const FeatureOptions& options) const;
   torch::Tensor forward_features(const torch::Tensor& images) const;
   torch::Tensor forward_head(const torch::Tensor& tokens, Pooling pooling) const;
@@ -669,7 +669,7 @@ struct VisionTransformerImpl : torch::nn::Module {
   Norm norm_pre{nullptr};    // before the blocks (CLIP, Radford et al. 2021, arXiv:2103.00020)
   std::vector<Block> blocks;
   Norm norm{nullptr};     // before pooling,
-  Norm fc_norm{nullptr};  // or behind it
+  Norm fc_norm{nullptr};  // or after it
   AttentionPool attn_pool{nullptr};
   Linear projection{nullptr};
 

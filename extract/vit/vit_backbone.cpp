@@ -163,7 +163,7 @@ class VitBackbone : public Backbone {
     std::string strays = {};  // how, "" if it does not
   };
 
-  // Takes the quickest of these precisions in which features do not stray. fp32 where all do, or
+  // Takes the fastest of these precisions in which features do not stray. fp32 where all do, or
   // where there are several and nothing to compare them on; the first where the memory has no room
   // for several.
   void begin_on_cpu(const std::vector<Precision>& precisions, const torch::Tensor& images,

@@ -30,7 +30,7 @@ int sign(std::int32_t value) {
   return (value > 0) - (value < 0);
 }
 
-// swscale's vector code writes whole registers: rows have room behind their end.
+// swscale's vector code writes whole registers: rows have room after their end.
 std::size_t padded_stride(std::size_t row) {
   constexpr std::size_t kRegister = 64;
   return (row + kRegister - 1) / kRegister * kRegister + kRegister;

@@ -1,4 +1,4 @@
-// Converts a decoder's pictures to RGB, the right way up.
+// Converts decoded pictures to RGB in upright orientation.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace coldframe::frames {
 // multiples of 90°.
 int matrix_orientation(std::span<const std::int32_t, 9> matrix);
 
-// What a person should know of how the clip's pictures are shown, as Source::notes().
+// Notes for the user on how the clip's pictures are converted, as Source::notes().
 std::vector<std::string> notes_on(const ClipInput& input, bool is_interlaced,
                                   const ReaderOptions& options);
 
@@ -33,10 +33,10 @@ class ClipConverter {
  public:
   ClipConverter(const AVStream& stream, const ReaderOptions& options);
 
-  // Colours by the matrix and range that the stream states, BT.601 and the pixel format's range
-  // where it states none (as OpenCV does since version 5); transparency is dropped. With a range,
-  // deep samples become black to white by it, in the numbers of their own bits; without, by all
-  // that their bits can hold. DataError: a pixel format that cannot be converted.
+  // Converts colours by the stream's matrix and range, default BT.601 and the pixel format's range
+  // (as OpenCV does since version 5); drops transparency. Maps deep samples from black to white by
+  // the given range, in units of their own bit depth; without one, by the full range of their bits.
+  // DataError: a pixel format that cannot be converted.
   Image to_image(const AVFrame& picture);
   void set_range(const ValueRange& range) { range_ = range; }
   void survey(const AVFrame& picture, ValueSurvey& survey);  // of deep samples
@@ -71,33 +71,32 @@ class ClipConverter {
   Colours colours_;  // that scaler_ was made for
 };
 
-// Which frames of a clip are whole where some of its data is damaged.
+// Determines which frames of a partly damaged clip are intact.
 
-// Of a packet, or of both where two hold a frame's fields; in the order of decoding.
+// Of a packet, or of both packets of a frame's fields; in decoding order.
 struct PacketFacts {
   std::int64_t timestamp = 0;  // of presentation, in the stream's units; AV_NOPTS_VALUE: unknown
   bool is_key = false;         // frames from here on need none before it
   bool is_damaged = false;     // as the container says, or the decoder, which refused it
 };
 
-// A frame that the decoder handed over, in the order of presentation.
+// A frame output by the decoder, in presentation order.
 struct DecodedFacts {
   std::int64_t packet = -1;  // that it comes from; −1: unknown
   std::int64_t timestamp = 0;
-  bool is_damaged = false;  // the decoder made pixels up
+  bool is_damaged = false;  // the decoder concealed errors
   bool is_intra = false;    // it refers to no other frame
 };
 
 struct ClipSlot {
-  std::int64_t decoded = -1;  // the frame's place among those that come out; −1: it is lost
+  std::int64_t decoded = -1;  // the frame's index among the output; −1: it is lost
   std::int64_t timestamp = 0;
 };
 
-// The clip's frames in the order of presentation. Lost are those from a damaged packet on, in the
-// order of decoding, up to the next key frame that is whole, and those shown before that one which
-// are decoded after it (open groups of pictures). Where each frame stands alone (`intra_only`),
-// the damaged one alone is lost. What lies before the first key frame, as in a broadcast that was
-// joined late, is none of the clip's.
+// The clip's frames in presentation order. Lost are frames from a damaged packet, in decoding
+// order, up to the next intact key frame, and those presented before that key frame but decoded
+// after it (open GOPs). If all frames are intra-coded (`intra_only`), only the damaged one is lost.
+// Frames before the first key frame, as in a broadcast joined late, do not count.
 std::vector<ClipSlot> slots_of(std::span<const PacketFacts> packets,
                                std::span<const DecodedFacts> decoded, bool intra_only);
 
@@ -109,26 +108,26 @@ class ClipDecoder {
   // or codec that is not read, damaged headers, frames larger than their file can plausibly hold.
   explicit ClipDecoder(std::shared_ptr<const ByteSource> file);
 
-  // Decodes the next frame in the order of presentation; false at the end, and behind the last
-  // packet that can be read, for the reason in fault(). Damaged packets do not end it: a frame of
-  // them comes out with pixels made up, or none does. DataError: what would take too much.
+  // Decodes the next frame in presentation order; false at the end, and after the last readable
+  // packet, for the reason in fault(). Continues after damaged packets: their frame is output with
+  // concealed errors or dropped. DataError: excessive memory.
   bool next();
   const std::string& fault() const { return fault_; }  // of the container; "" for none
   bool is_damaged() const;                             // the frame that `next` decoded
 
-  // What slots_of() goes by: the packets so far, and the frame that `next` decoded.
+  // Inputs of slots_of(): the packets so far, and the frame that `next` decoded.
   const std::vector<PacketFacts>& packets() const { return packets_; }
   DecodedFacts facts() const;
   bool is_intra_only() const;
 
-  // Next comes the last key frame at or before `timestamp`, in the stream's units; false as
+  // Seeks to the last key frame at or before `timestamp`, in the stream's units; false as
   // ClipInput::go_to().
   bool go_to(std::int64_t timestamp);
 
   const AVFrame& picture() const { return *frame_; }  // of that frame
   const ClipInput& input() const { return input_; }
 
-  // Converts this clip's pictures, and works on when the decoder is gone.
+  // Converts this clip's pictures; outlives the decoder.
   ClipConverter converter(const ReaderOptions& options) const {
     return ClipConverter(input_.stream(), options);
   }
@@ -149,7 +148,7 @@ class ClipDecoder {
   std::vector<PacketFacts> packets_;
   int refusals_ = 0;           // one after another
   bool ends_corrupt_ = false;  // the last packet, as the container says
-  std::string fault_;          // of the container, behind the packets that were read
+  std::string fault_;          // of the container, after the packets that were read
 };
 
 }  // namespace coldframe::frames

@@ -119,7 +119,7 @@ std::uint64_t ebml_size(const Container& file, std::uint64_t& at, bool& unknown)
 
 void check_matroska(const Container& file) {
   bool unknown = false;
-  std::uint64_t at = 4;  // behind the EBML header's identifier
+  std::uint64_t at = 4;  // after the EBML header's identifier
   const std::uint64_t header = ebml_size(file, at, unknown);
   file.require(at, header);
   at += header;
@@ -142,7 +142,7 @@ bool is_iso_media(std::string_view head) {
   return std::find(kBoxes.begin(), kBoxes.end(), box) != kBoxes.end();
 }
 
-// Packets of 188 bytes, with a time of 4 bytes before each (Blu-ray, AVCHD) or parity behind it;
+// Packets of 188 bytes, with a time of 4 bytes before each (Blu-ray, AVCHD) or parity after it;
 // the file may begin within one. Each begins with "G" and holds data, fields or both (ISO/IEC
 // 13818-1, section 2.4.3).
 bool is_transport_stream(std::string_view head) {

@@ -1,5 +1,4 @@
-// Finds which container a clip is in, and what that says of its own length, before anything is
-// decoded.
+// Detects a clip's container and checks its stated length, before decoding.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +14,7 @@
 
 namespace coldframe::frames {
 
-// FFmpeg's name of the demuxer for a file that starts with `head`; null when it is no clip.
+// FFmpeg's name of the demuxer for a file that starts with `head`; null if it is no clip.
 const char* clip_demuxer(std::string_view head);
 
 // The same for a stream without a container, H.264 or HEVC, as DICOM files hold it.
@@ -33,8 +32,8 @@ void check_png_header(const ByteSource& file);
 // A clip's container, opened with FFmpeg on a file that we read ourselves: FFmpeg never sees a
 // path, so that no content can make it open another file or an address.
 
-// The most bytes that FFmpeg may allocate for one thing, in all clips of the process: a picture of
-// 2^27 pixels, or tables of the size that a container claims.
+// Max bytes of a single FFmpeg allocation, for all clips of the process: a picture of 2^27 pixels,
+// or tables of the size that a container claims.
 inline constexpr std::size_t kMaxAllocation = std::size_t{1} << 29;
 
 class ClipInput {
@@ -46,7 +45,7 @@ class ClipInput {
 
   const ByteSource& file() const { return *file_; }
   const char* demuxer() const { return format_->iformat->name; }
-  // False for a stream without a container: its time stamps are made up by its reader.
+  // False for a stream without a container, whose reader invents its time stamps.
   bool has_clock() const {
     const std::string_view name = demuxer();
     return name != "h264" && name != "hevc";
@@ -54,10 +53,10 @@ class ClipInput {
   AVStream& stream() const { return *stream_; }  // the largest one of moving pictures
   int streams() const { return streams_; }       // of moving pictures
 
-  // The stream's next packet; false at the end. DataError when the container is damaged.
+  // The stream's next packet; false at the end. DataError if the container is damaged.
   bool read(AVPacket& packet);
-  // Goes to the last key frame at or before `timestamp`, in the stream's units. False where the
-  // container cannot; then the place is unknown.
+  // Seeks to the last key frame at or before `timestamp`, in the stream's units. False if the
+  // container cannot seek; the position is then unknown.
   bool go_to(std::int64_t timestamp);
 
  private:
@@ -79,7 +78,7 @@ class ClipInput {
 };
 
 // The names of the decoders that may run, for FFmpeg's own check; those of cameras, medical devices
-// and usual conversions. Of FFmpeg's hundreds, the rest are seldom needed and seldom tested.
+// and usual conversions. FFmpeg's hundreds of others are rarely needed and rarely tested.
 extern const char* const kClipCodecs;
 
 // Packets of H.264 may hold a field, half of a frame's lines, each (ITU-T H.264, section 7.4.3,
@@ -89,8 +88,8 @@ class FieldPairs {
  public:
   explicit FieldPairs(const AVStream& stream);
 
-  // True if this packet is of the frame that the one before began. Packets come in the order of
-  // decoding; one whose header is damaged counts as of the same kind as those before it.
+  // True if this packet continues the frame that the previous one began. Packets come in decoding
+  // order; one with a damaged header counts as the same kind as those before it.
   bool completes(const AVPacket& packet);
   void restart() { awaited_ = false; }  // the next packet comes from elsewhere
 
@@ -105,7 +104,7 @@ class FieldPairs {
   bool in_fields_ = false;  // the last frame was of fields
 };
 
-// A clip's packets tell of its frames without any of them being decoded.
+// Derives a clip's frames from its packets without decoding.
 
 struct ClipPacket {  // of a frame; of both, where two packets hold its fields
   std::int64_t timestamp = AV_NOPTS_VALUE;  // in the stream's units
@@ -113,25 +112,24 @@ struct ClipPacket {  // of a frame; of both, where two packets hold its fields
 };
 
 struct ClipPackets {
-  std::vector<ClipPacket> shown;  // in the order of presentation; those without a time come last
+  std::vector<ClipPacket> shown;  // in presentation order; those without a time come last
   std::string fault;              // what is wrong with the container; "" where nothing is
   bool all_shown_when_told =
-      true;  // no packet is empty, damaged, not to be shown, or tells no time
+      true;  // no packet is empty, damaged, hidden (not to be shown), or without a time stamp
 };
 
 // Reads all of a clip that is a file.
 ClipPackets read_packets(ClipInput& input);
 
-// Judges what a clip's presentation times are worth.
+// Validates a clip's presentation times.
 
 // The time stamp of every frame in `unit`s of a second, AV_NOPTS_VALUE where there is none →
-// seconds since the first frame, each the number that is nearest to the exact one. Times count only
-// if they rise from frame to frame; else all are NaN. MPEG streams have no stamp for the frames
-// that the decoder still holds at the file's end: these continue the others' interval where that is
-// constant, and are NaN where it is not.
+// seconds since the first frame, each correctly rounded. Times must increase from frame to frame;
+// else all are NaN. MPEG streams have no stamp for frames still in the decoder at the file's end:
+// these continue a constant interval, and are NaN if it varies.
 std::vector<double> settle_times(const std::vector<std::int64_t>& stamps, const AVRational& unit);
 
-// Where frames that come evenly otherwise leave a gap, as Source::notes(); "" where they do not.
+// Gaps between otherwise evenly spaced frames, as Source::notes(); "" if none.
 std::string gap_in(const std::vector<double>& times);
 
 }  // namespace coldframe::frames

@@ -97,7 +97,7 @@ class ClipEstimate : public FileSource {
   std::vector<std::size_t> keys_of(std::span<const std::int64_t> indices) const;
 
   ReaderOptions options_;
-  std::vector<ClipPacket> packets_;  // in the order of presentation
+  std::vector<ClipPacket> packets_;  // in presentation order
   std::vector<double> times_;
   std::string lost_tail_;
   std::vector<std::string> notes_;
@@ -241,7 +241,7 @@ bool starts_as_told(const SourceFile& file, const ClipPart& part) {
   return true;
 }
 
-// Frames that are shown before the key frame and stored behind it need what lies before.
+// Frames that are shown before the key frame and stored after it need what lies before.
 bool go_to_key(ClipDecoder& decoder, const ClipPart& part) {
   const std::int64_t key = part.timestamps[static_cast<std::size_t>(part.key)];
   if (part.key > 0 && !decoder.go_to(key)) return false;
@@ -314,7 +314,7 @@ struct DecodedClip {
   std::vector<DecodedFacts> frames;
   bool is_intra_only = false, is_animation = false;
   AVRational unit{1, 1};  // of time stamps, in seconds
-  std::string fault;      // why more may be lost behind these; "" where nothing is
+  std::string fault;      // why more may be lost after these; "" where nothing is
 };
 
 std::vector<ClipSlot> slots_of(const DecodedClip& clip) {

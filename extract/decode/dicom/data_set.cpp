@@ -319,7 +319,7 @@ DataSet::DataSet(std::shared_ptr<const ByteSource> bytes) : bytes_(std::move(byt
   find_pixels(stream.position(), parsed == EXS_LittleEndianImplicit);
 }
 
-// DCMTK stops behind the header of the first element that it is not to read.
+// DCMTK stops after the header of the first element that it is not to read.
 void DataSet::find_pixels(std::uint64_t position, bool implicit) {
   const std::uint64_t header = implicit ? 8 : 12;
   if (position < header) return;
@@ -417,7 +417,7 @@ fs::path referenced_file(DcmItem& record) {
   return path;
 }
 
-// Discs are mounted with their names in capitals or in small letters.
+// Discs are mounted with their names in capitals or in lower case.
 fs::path find_file(const fs::path& folder, const fs::path& name) {
   const fs::path small = folder / lower(name.string());
   if (!fs::exists(status_of(folder / name)) && fs::exists(status_of(small))) return small;

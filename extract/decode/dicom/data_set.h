@@ -1,5 +1,5 @@
-// DCMTK reads a data set from here. It stops DCMTK, which parses nested sequences by recursion and
-// keeps an object for every element, before a malformed header exhausts the stack or the memory.
+// Input stream of a data set for DCMTK, which parses nested sequences recursively and keeps an
+// object per element. It stops DCMTK before a malformed header exhausts the stack or memory.
 #pragma once
 
 #include <dcmtk/config/osconfig.h>
@@ -38,7 +38,7 @@ class BytesProducer : public DcmProducer {
 
   std::shared_ptr<const ByteSource> bytes_;
   std::uint64_t at_;
-  std::uint64_t read_ = 0;      // bytes handed out, not those skipped
+  std::uint64_t read_ = 0;      // bytes delivered, excluding skipped ones
   std::uintptr_t stack_start_;  // where the caller's stack is
   std::vector<std::byte> buffer_;
   std::uint64_t buffer_start_ = 0;
@@ -50,7 +50,7 @@ class BytesStream : public DcmInputStream {
   BytesStream(std::shared_ptr<const ByteSource> bytes, std::uint64_t offset)
       : DcmInputStream(&producer_), producer_(std::move(bytes), offset) {}
 
-  // Large values stay where they are until somebody asks for them.
+  // Large values are read on demand.
   DcmInputStreamFactory* newFactory() const override;
   std::uint64_t position() const { return producer_.at(); }  // in the bytes
 
@@ -58,10 +58,10 @@ class BytesStream : public DcmInputStream {
   BytesProducer producer_;
 };
 
-// A DICOM file's header through DCMTK, and where its pixel data lies (PS3.5 sections 7 and A.4,
-// PS3.10 section 7). Nothing behind the start of the pixel data is read.
+// A DICOM file's header through DCMTK, and the offset of its pixel data (PS3.5 sections 7 and A.4,
+// PS3.10 section 7). Reads nothing after the start of the pixel data.
 
-// Stands for a number that a header does not state.
+// A number that a header does not state.
 
 // The coding of the frames (PS3.5 Annex A).
 enum class Coding {
@@ -99,7 +99,7 @@ class DataSet {
   const PixelElement& pixels() const { return pixels_; }
   // The file, or the inflated data set; `pixels().offset` counts in it.
   const std::shared_ptr<const ByteSource>& bytes() const { return bytes_; }
-  // What its parts say against one another, and which was taken; without the file's name.
+  // Contradictions between its parts and how they were resolved; without the file's name.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -113,15 +113,15 @@ class DataSet {
   std::vector<std::string> notes_;
 };
 
-// True if `head` starts as a DICOM file does, with or without its preamble.
+// True if `head` starts like a DICOM file, with or without preamble.
 bool looks_like_dicom(std::string_view head);
 
 // The first value of an attribute as text without padding; "" when it is absent.
 std::string text_of(DcmItem& item, const DcmTagKey& tag);
-// All values of a numeric attribute, whatever its VR; those that are no number are left out.
+// All values of a numeric attribute, whatever its VR; skips values that are no number.
 std::vector<double> numbers_of(DcmItem& item, const DcmTagKey& tag);
 double number_of(DcmItem& item, const DcmTagKey& tag, double otherwise);
-// An item of a sequence; null when there is none.
+// An item of a sequence; null if absent.
 DcmItem* item_of(DcmItem& item, const DcmTagKey& sequence, unsigned long index = 0);
 unsigned long item_count(DcmItem& item, const DcmTagKey& sequence);
 // The macros of an enhanced object's frames (PS3.3 C.7.6.16). The data set must outlive this.
@@ -129,7 +129,7 @@ class FunctionalGroups {
  public:
   explicit FunctionalGroups(DcmItem& root);
   std::size_t frames() const { return own_.size(); }
-  // The frame's own item, else the shared one; null when there is neither.
+  // The frame's own item, else the shared one; null if neither exists.
   DcmItem* find(std::int64_t frame, const DcmTagKey& macro) const;
 
  private:
@@ -139,7 +139,7 @@ class FunctionalGroups {
 
 // DICOMDIR: the list of the files of a CD or an export (PS3.3 F, PS3.10).
 
-// True for a file that is called DICOMDIR, however it is spelt.
+// True for a file named DICOMDIR, in any case.
 bool is_directory_file(const std::filesystem::path& path);
 
 // The files that it names, in its order, each once. DataError: it cannot be read, it names none, or

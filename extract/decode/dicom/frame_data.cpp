@@ -203,7 +203,7 @@ constexpr std::uint64_t kSmallFrame = 1 << 22;
 
 constexpr std::uint32_t kItem = 0xE000, kSequenceEnd = 0xE0DD;
 
-// A file that is cut off may have this many frames fewer than its header states.
+// A file that is truncated may have this many frames fewer than its header states.
 constexpr std::uint64_t kMaxLost = 1 << 16;
 
 bool is_zero(const ByteSource& bytes, std::uint64_t at, std::uint64_t count) {
@@ -221,7 +221,7 @@ struct Fragments {
   std::string fault;  // why there are no more of them; "" where their list has its end mark
 };
 
-// The items of an encapsulated pixel data element, always in little endian. DataError behind the
+// The items of an encapsulated pixel data element, always in little endian. DataError after the
 // last one that is whole.
 void add_fragments(const ByteSource& bytes, std::uint64_t at, Fragments& found) {
   for (bool first = true;; first = false) {
@@ -388,7 +388,7 @@ void FrameData::settle_chroma() {
   }
 }
 
-// What lies behind the frames is padding where it is less than a row, which no wrong shape leaves,
+// What lies after the frames is padding where it is less than a row, which no wrong shape leaves,
 // or zeros alone.
 void FrameData::require_padding(const ByteSource& bytes, std::uint64_t excess) const {
   const std::uint64_t frame_bytes = (layout_.frame_bits() + 7) / 8;
@@ -465,7 +465,7 @@ void FrameData::find_fragments(const DataSet& data) {
   note_frames(std::ssize(frames_));
 }
 
-// Those of a file that is cut off behind these fragments. Each begins with 8 bytes before its
+// Those of a file that is truncated after these fragments. Each begins with 8 bytes before its
 // content; offsets are relative to the first one.
 void FrameData::find_whole_frames(const ByteSource& bytes, const std::vector<Extent>& items,
                                   const std::vector<std::uint64_t>& offsets) {
@@ -596,7 +596,7 @@ struct JpegHeader {
   }
 };
 
-// DataError when there is no frame header.
+// DataError if there is no frame header.
 JpegHeader read_jpeg_header(std::string_view code) {
   const ByteCursor reader(code, std::endian::big);
   JpegHeader header;

@@ -13,7 +13,7 @@ namespace coldframe::frames::dicom {
 
 enum class Photometric { kMonochrome1, kMonochrome2, kPalette, kRgb, kYbrFull, kYbrPartial };
 
-// The pixels that share a chroma sample in uncompressed data: one, two of a row, or two by two.
+// The pixels that share a chroma sample in uncompressed data: one, two in a row, or 2×2.
 enum class Chroma { kOwn, kPairs, kSquares };
 
 struct PixelLayout {
@@ -38,19 +38,19 @@ struct PixelLayout {
   }
 };
 
-// DataError, without the file's name: no image, or one that the reader does not show.
+// DataError, without the file's name: no image, or an unsupported one.
 PixelLayout read_layout(const DataSet& data);
 
-// NumberOfFrames; 0 where it is absent, empty or 0. DataError for what is no number of frames.
+// NumberOfFrames; 0 if it is absent, empty or 0. DataError for an invalid number.
 std::int64_t stated_frames(DcmItem& root);
 
-// Says what a data set that is no image is, for messages: "a structured report", "a segmentation",
-// …; "" for an image. Masks and dose grids have pixels, which show what they were drawn on. Whoever
-// names an image's file means it, though its modality be that of a document: kByClass.
+// Describes a data set that is no image, for messages: "a structured report", "a segmentation", …;
+// "" for an image. Masks and dose grids have pixels, but are no images. kByClass ignores the
+// modality: a file named explicitly counts as an image even if its modality is that of a document.
 enum class Judge { kByClass, kByClassAndModality };
 std::string describe_other_object(const DataSet& data, Judge judge);
 
-// An image of values that were computed from other images.
+// An image computed from other images.
 bool is_parametric_map(const DataSet& data);
 
 // Finds each frame's bytes in the file and decodes them to samples (PS3.5 Annex A.4).
@@ -59,24 +59,23 @@ bool is_parametric_map(const DataSet& data);
 struct RawFrame {
   PixelLayout layout;  // the file's, as the decoder changed it (colour model, bytes per sample)
   std::string samples;
-  std::string note = {};  // what its code says against the header, and which was taken
+  std::string note = {};  // contradictions of its code with the header, and their resolution
 };
 
 class FrameData {
  public:
-  // There are as many frames as the pixel data holds, whatever the header states. DataError when
-  // those are fewer, when the pixel data does not have the shape that the header states, or nobody
-  // here decodes the transfer syntax. Of a file that is cut off, the frames that are whole can be
-  // read; DataError when there is none.
+  // The pixel data, not the header, determines the number of frames. DataError if it has fewer than
+  // the header states or another shape, or if the transfer syntax is not supported. In a truncated
+  // file, the complete frames are readable; DataError if there are none.
   FrameData(const DataSet& data, const PixelLayout& layout);
 
-  // As the header states it, with the frames and the chroma that are there.
+  // The header's layout, with the actual frames and chroma.
   const PixelLayout& layout() const { return layout_; }
   bool deflated() const { return deflated_; }
-  // Where the pixel data differs from what the header states; without the file's name.
+  // Differences between the pixel data and the header; without the file's name.
   const std::vector<std::string>& notes() const { return notes_; }
 
-  // `bytes` are the data set's. DataError when the frame is damaged.
+  // `bytes` are the data set's. DataError if the frame is damaged.
   RawFrame read(const ByteSource& bytes, std::int64_t frame) const;
 
  private:
@@ -92,22 +91,22 @@ class FrameData {
   PixelLayout layout_;
   TransferSyntax syntax_;
   bool words_ = false, deflated_ = false;
-  std::string fault_;  // of fragments that are cut off
+  std::string fault_;  // of truncated fragments
   std::vector<std::string> notes_;
-  Extent native_;                            // all frames, one behind the other
+  Extent native_;                            // all frames, contiguous
   std::vector<std::vector<Extent>> frames_;  // encapsulated: the fragments of each frame
 };
 
-// The number of frames that the file has: as its header states it where that is more than one, else
-// what its pixel data holds, or 1 where that cannot be told.
+// The number of frames of the file: the header's if greater than one, else that of its pixel data,
+// or 1 if unknown.
 std::int64_t held_frames(const DataSet& data);
 
-// The parts of the file that hold the stream of a video (PS3.5 A.4.5 to A.4.9). DataError when
-// there is none, or it is cut off.
+// The extents of the file that hold a video's stream (PS3.5 A.4.5 to A.4.9). DataError if there is
+// none or it is truncated.
 std::vector<Extent> find_stream(const DataSet& data);
 
-// The two decoders. `code` is one frame's whole code stream. DataError when it is damaged, or says
-// otherwise than the header about size, samples or depth.
+// The two decoders. `code` is one frame's whole code stream. DataError if it is damaged or
+// contradicts the header about size, samples or depth.
 RawFrame decode_with_dcmtk(const TransferSyntax& syntax, const PixelLayout& layout,
                            std::string code);
 RawFrame decode_jpeg2000(const PixelLayout& layout, std::string_view code);

@@ -1,4 +1,4 @@
-// Stored values out of a decoded frame's bytes (PS3.5 section 8.1).
+// Extracts stored values from a decoded frame's bytes (PS3.5 section 8.1).
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class Samples {
         shift_(raw.layout.high_bit + 1 - raw.layout.bits_stored),
         mask_(raw.layout.bits_stored >= 32 ? ~0u : (1u << raw.layout.bits_stored) - 1) {}
 
-  // The bits of a value, overlays and padding taken away; an index for a table of levels.
+  // The bits of a value without overlays and padding; an index into a table of levels.
   std::uint32_t bits(std::size_t sample) const {
     const auto* at = reinterpret_cast<const unsigned char*>(raw_.samples.data()) + sample * unit_;
     std::uint32_t value = at[0];
@@ -68,14 +68,14 @@ struct LookupTable {
   std::vector<std::uint16_t> entries;
 
   bool empty() const { return entries.empty(); }
-  // Inputs below and beyond the table have its first and its last entry.
+  // Clamps inputs outside the table to its first and last entry.
   std::uint16_t at(double input) const;
   double greatest() const { return static_cast<double>((1u << bits) - 1); }
 
   bool operator==(const LookupTable&) const = default;
 };
 
-// DataError when the table is shorter than its descriptor says.
+// DataError if the table is shorter than its descriptor states.
 LookupTable read_table(DcmItem& item, const DcmTagKey& descriptor, const DcmTagKey& data,
                        bool signed_inputs);
 // Reads a table in the same way; `segmented` holds it where `data` is absent.
@@ -97,7 +97,7 @@ Image palette_image(const RawFrame& raw, const Palette& palette);
 
 struct Modality {
   double slope = 1, intercept = 0;
-  std::shared_ptr<const LookupTable> table;  // takes the place of slope and intercept
+  std::shared_ptr<const LookupTable> table;  // replaces slope and intercept
 
   bool operator==(const Modality&) const = default;
   bool is_identity() const { return !table && slope == 1 && intercept == 0; }
@@ -106,7 +106,7 @@ struct Modality {
   }
 };
 
-// The first of several windows or tables counts; a table comes before a window.
+// Uses the first of several windows or tables; tables take precedence over windows.
 struct Voi {
   enum class Function { kLinear, kLinearExact, kSigmoid };
   Function function = Function::kLinear;
@@ -121,8 +121,8 @@ struct Voi {
 Modality read_rescale(DcmItem& item);
 std::optional<Voi> read_window(DcmItem& item);
 
-// Stored values that are no part of the image, but make it rectangular: PixelPaddingValue, to
-// PixelPaddingRangeLimit where it is there (PS3.3 C.7.5.1.1.2), and their float kin.
+// Stored values that pad the image to a rectangle: PixelPaddingValue, up to PixelPaddingRangeLimit
+// if present (PS3.3 C.7.5.1.1.2), and their float counterparts.
 struct Padding {
   double least = std::numeric_limits<double>::infinity(), greatest = -least;  // none
 
@@ -130,10 +130,10 @@ struct Padding {
 };
 Padding read_padding(DcmItem& root, const PixelLayout& layout);
 
-// Shows a file's frames with the VOI of --window, else the file's (each frame's own where it has
-// one). A file of at most 8 unsigned bits without either is shown as it is. Any other one is shown
-// from the least to the greatest value of the exam (`wants_range`), as viewers do for an image.
-// Padding and NaN are black and have no part in that range.
+// Maps a file's frames to levels by the VOI of --window, else the file's (or each frame's own).
+// Without either, files of at most 8 unsigned bits are unchanged; others are mapped from the min to
+// the max of the exam (`wants_range`), as viewers do for an image. Padding and NaN become black and
+// are excluded from that range.
 class GreyScale {
  public:
   GreyScale(const DataSet& data, const PixelLayout& layout, const Window& window);

@@ -1,4 +1,4 @@
-// A multi-frame object that its writer divided into several files (PS3.3 C.7.6.16.2.2.4, a
+// A multi-frame object split into several files by its writer (PS3.3 C.7.6.16.2.2.4, a
 // concatenation) becomes one exam.
 #pragma once
 
@@ -19,7 +19,7 @@
 namespace coldframe::frames::dicom {
 
 struct Part {
-  std::string whole;                   // the UID that the object would have in one file
+  std::string whole;                   // the UID of the undivided object
   std::int64_t number = 0, of = 0;     // in the concatenation, from 1; 0: not stated
   std::optional<std::int64_t> offset;  // frames before it in the whole
   std::vector<double> steps;           // as cine_steps()
@@ -27,20 +27,20 @@ struct Part {
   std::int64_t frames = 1;
 };
 
-// Nothing for a file that is no part, or the only one. DataError for a file without frames.
+// nullopt for a file that is no part, or the only one. DataError for a file without frames.
 std::optional<Part> read_part(const DataSet& data);
 
-// "2 of 3 parts of its concatenation are there"; "" where none is missing.
+// "2 of 3 parts of its concatenation are there"; "" if none is missing.
 std::string missing_parts(const std::vector<Part>& parts);
 
-// Sorts the files of a concatenation, divides them where frames of several files alternate, and
+// Sorts the files of a concatenation, splits them where frames of several files interleave, and
 // sets their times.
 OrderBasis join_parts(std::vector<ExamItem>& items, std::vector<Part>& parts);
 
-// DICOM files of a folder become exams: a multi-frame file each, with the other parts where its
-// writer divided it, and the single-frame files of a series (or study) together.
+// Groups the DICOM files of a folder into exams: each multi-frame file (with its other parts if it
+// was split), and the single-frame files of each series (or study).
 
-// The values that decide over a file's place in its exam, and over the exam's name.
+// The values that determine a file's position in its exam, and the exam's name.
 struct SeriesKeys {
   std::string series_number;
   double time = 0;                          // as Moment::seconds
@@ -54,16 +54,16 @@ struct SeriesKeys {
   double made = kNotStated;  // seconds of ContentTime, with a date where `made_dated`
   bool made_dated = true;
 
-  // True if both are of one image: the same UID, and nothing that tells them apart (software that
-  // removes identities may leave all files the same one).
+  // True if both are the same image: the same UID and no difference in other keys
+  // (de-identification software may give all files one UID).
   bool is_copy_of(const SeriesKeys& other) const;
 };
 
-// Sorts an exam's items and sets their times, as order_frames() does by their keys; then by UID,
-// and without any of these as they came. Times of day without a date serve as well, and may run
-// past midnight once. Those of content, series or study serve only where positions do not differ:
-// they tell when slices were computed. `one_series` is false for a study, whose series overlap and
-// may be of several days: it is no volume, and needs dates.
+// Sorts an exam's items and sets their times by order_frames() on their keys, then by UID, else
+// keeps their order. Times of day without a date are accepted and may pass midnight once. Content,
+// series and study times are used only if positions do not differ, because they tell when slices
+// were computed. `one_series` is false for a study, whose series overlap and may span several days:
+// it is no volume and requires dates.
 OrderBasis order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys> keys,
                         bool one_series);
 
@@ -72,9 +72,9 @@ class SeriesList {
   explicit SeriesList(DicomGrouping grouping) : grouping_(grouping) {}
 
   enum class Verdict { kTaken, kNoName, kNoImage };
-  // Reads the file's header. kNoName: no UID names its exam, or it is damaged; it is an exam of its
-  // own, and the caller names it. kNoImage: `reason` says what it is instead, or of which file it
-  // is a copy.
+  // Reads the file's header. kNoName: no UID names its exam, or it is damaged; it is its own exam,
+  // named by the caller. kNoImage: `reason` states what it is instead, or of which file it is a
+  // duplicate.
   Verdict add(const ExamItem& item, const SourceFile& file, std::string& reason);
 
   // The exams so far, in the order of their first files, named by exam_id() after their
@@ -82,7 +82,7 @@ class SeriesList {
   struct Exams {
     std::vector<ExamSpec> exams;
     std::vector<ExamItem> unnamed;      // different clips with one UID, which therefore names none
-    std::vector<std::string> warnings;  // series that are passed over, parts that are not there
+    std::vector<std::string> warnings;  // skipped series, missing parts
   };
   Exams take_exams();
 
@@ -91,7 +91,7 @@ class SeriesList {
   struct Series {
     std::string uid;  // of the exam
     Kind kind = Kind::kImages;
-    bool is_map = false;  // of parameters, which beside images is no exam
+    bool is_map = false;  // parametric map: no exam if there are images
     std::vector<ExamItem> items;
     std::vector<SeriesKeys> keys;
     std::vector<Part> parts;  // of kParts, as items

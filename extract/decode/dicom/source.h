@@ -1,9 +1,8 @@
-// DICOM files as frames. DCMTK parses them and decodes JPEG, JPEG-LS and RLE, OpenJPEG decodes JPEG
-// 2000; from the stored values on it is our own, after PS3.3.
-//
-// Grey frames: modality transformation, then --window, else the file's VOI table or window, else
-// (more than 8 bits, or signed) the exam's least to greatest value; MONOCHROME1 inverted. Colour
-// frames have no window. Overlays are ignored.
+// Reads frames from DICOM files. DCMTK parses them and decodes JPEG, JPEG-LS and RLE; OpenJPEG
+// decodes JPEG 2000; all processing of stored values is our own, after PS3.3.
+//  Grey frames: modality transformation, then --window, else the file's VOI table or window, else
+// (more than 8 bits, or signed) the exam's min to max; MONOCHROME1 inverted. Colour frames have no
+// window. Overlays are ignored.
 #pragma once
 
 #include <array>
@@ -15,7 +14,7 @@
 
 namespace coldframe::frames::dicom {
 
-// Reads what the header says of patient, time, study, view, modality and spacing.
+// Reads patient, time, study, view, modality and spacing from the header.
 SourceFacts read_facts(const DataSet& data, const ReaderOptions& options);
 
 struct Geometry {

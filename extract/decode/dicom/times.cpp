@@ -274,7 +274,7 @@ const std::array<Stamp, 4> kStamps{{{DCM_AcquisitionDate, DCM_AcquisitionTime},
                                     {DCM_StudyDate, DCM_StudyTime}}};
 
 // A time of day with another event's date: series and study begin before the image is acquired,
-// content is made behind it, either perhaps on the other side of midnight.
+// content is made after it, either perhaps on the other side of midnight.
 double with_date_of(DcmItem& root, const Stamp& other, const std::string& clock,
                     const std::string& zone) {
   const std::string date = text_of(root, other.date);

@@ -1,4 +1,4 @@
-// Finds when frames and files were acquired.
+// Determines the acquisition times of frames and files.
 #pragma once
 
 #include <array>
@@ -14,30 +14,29 @@
 
 namespace coldframe::frames::dicom {
 
-// A file's frames in the order that order_frames() gives them; those that nothing tells apart keep
-// the file's.
+// A file's frames ordered by order_frames(); indistinguishable frames keep the file's order.
 struct FrameTimes {
   std::vector<double> seconds;       // since the first frame, of each in its order; NaN if unknown
-  std::vector<std::int64_t> stored;  // where each lies in the file
+  std::vector<std::int64_t> stored;  // index of each in the file
   OrderBasis basis = {};
-  std::string note = {};  // why times that the header states were not taken
+  std::string note = {};  // why the header's times were rejected
 };
 
 // FrameTimeVector or FrameTime, whichever FrameIncrementPointer names (PS3.3 C.7.6.5); else what
 // the functional groups state of each frame (C.7.6.16.2): FrameAcquisitionDateTime,
 // FrameReferenceDateTime or temporal position offset, temporal position index, trigger delay, and
-// the plane's position. The rates for display only where no functional group tells frames apart.
+// the plane's position. Display rates are used only if no functional group distinguishes frames.
 FrameTimes frame_times(const DataSet& data, std::int64_t frames);
 
 // Millimetres along the normal of `axes`, of rows and columns (PS3.3 C.7.6.2).
 double along_normal(std::span<const double> place, std::span<const double> axes);
 
-// Seconds from the frame before to each frame, by the cine module; empty where it does not say.
+// Seconds from the previous frame to each frame, by the cine module; empty if not stated.
 std::vector<double> cine_steps(DcmItem& root, std::int64_t frames);
 
 inline constexpr std::size_t kGroupClocks = 3;
 
-// What functional groups state of a frame; kNotStated where they state nothing.
+// A frame's metadata in functional groups; kNotStated if absent.
 struct GroupFacts {
   // Seconds by FrameAcquisitionDateTime, FrameReferenceDateTime and temporal position offset.
   std::array<double, kGroupClocks> clocks{kNotStated, kNotStated, kNotStated};
@@ -48,16 +47,16 @@ struct GroupFacts {
 // Of each frame, as stored; empty without functional groups.
 std::vector<GroupFacts> group_facts(const DataSet& data, std::int64_t frames);
 
-// By the first clock that tells some frames apart, of those that state a time of each; positions
-// are along the common normal, or else a number for each plane.
+// Uses the first clock that distinguishes some frames, among those that state a time for each;
+// positions are along the common normal, else an index per plane.
 FrameOrder order_groups(std::span<const GroupFacts> stated);
 
 inline constexpr double kDay = 86400;  // seconds
 
-// The time at which an image was acquired, as well as its header tells.
+// The best estimate of an image's acquisition time from its header.
 struct Moment {
   double seconds = std::numeric_limits<double>::quiet_NaN();  // since 1970, NaN if unknown
-  bool dated = true;      // false: there is no date; seconds since midnight
+  bool dated = true;      // false: no date; seconds since midnight
   bool acquired = false;  // stated by AcquisitionDateTime or -Time, which differ between images;
                           // else by the image's content, series or study
 };

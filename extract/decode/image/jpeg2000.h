@@ -16,8 +16,8 @@ struct FreeJpeg2000 {
 };
 using Jpeg2000Pixels = std::unique_ptr<opj_image_t, FreeJpeg2000>;
 
-// `check` sees what the header says, before anything is decoded, and once more behind it.
-// DataError, without the file's name, here and below, for code that is damaged or cut off.
+// `check` receives the header's content before decoding, and once more after it. DataError, without
+// the file's name, here and below, for code that is damaged or cut off.
 Jpeg2000Pixels decode_jpeg2000_code(std::string_view code,
                                     const std::function<void(const opj_image_t&)>& check);
 
@@ -27,8 +27,8 @@ bool is_deep_jpeg2000(std::string_view bytes);  // grey of more than 8 bits
 // What the header says. Grey and RGB of up to 16 bits, with or without alpha, are images.
 FrameSize jpeg2000_size(std::string_view bytes);
 
-// As Pillow gives them: alpha is dropped; values of fewer or more bits are shifted to 8, grey ones
-// of more than 8 bits to 16.
+// As in Pillow: alpha is dropped; values are shifted to 8 bits, grey ones of more than 8 bits to
+// 16.
 Image decode_jpeg2000_image(std::string_view bytes);
 Image16 decode_deep_jpeg2000(std::string_view bytes);
 

@@ -16,7 +16,7 @@ namespace coldframe::frames {
 namespace {
 
 constexpr std::int64_t kMaxArrayFrames = std::int64_t{1} << 20;
-// A file that is cut off may have this many frames fewer than its header states.
+// A file that is truncated may have this many frames fewer than its header states.
 constexpr std::int64_t kMaxLostFrames = 1 << 16;
 
 constexpr std::pair<DType, Depth> kNumberTypes[] = {{DType::kUint8, Depth::k8},
@@ -117,7 +117,7 @@ class NpySource : public FileSource {
       try {
         guarded([&] { decode(frame); });
       } catch (const DataError& error) {
-        throw UnreadableFromHere(error.what());  // it is cut off
+        throw UnreadableFromHere(error.what());  // it is truncated
       }
       sink(std::move(frame));
     }
@@ -127,7 +127,7 @@ class NpySource : public FileSource {
     try {
       for (std::int64_t index = 0; index < header_.frames; ++index)
         for_each(index, [&](double value) { survey.add(value); });
-    } catch (const DataError&) {  // it is cut off, as read() says
+    } catch (const DataError&) {  // it is truncated, as read() says
     }
   }
 

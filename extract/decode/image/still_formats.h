@@ -1,4 +1,4 @@
-// Turns images the right way up.
+// Rotates images upright.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace coldframe::frames {
 
-// 1 … 8 as EXIF and TIFF count orientations (tag 274); 1, and everything else, is upright. The
-// image comes out as Pillow's exif_transpose gives it.
+// 1 … 8 as EXIF and TIFF count orientations (tag 274); 1, and everything else, is upright. Same
+// result as Pillow's exif_transpose.
 Image upright(Image image, int orientation);
 
-// What a JPEG file's EXIF data states; 1 where it states nothing, or nothing that can be read.
+// The orientation in a JPEG file's EXIF data; 1 if absent or unreadable.
 int exif_orientation(std::string_view jpeg);
 
 // A file that holds one image.
@@ -37,18 +37,18 @@ class StillSource : public FileSource {
   virtual Image image() const = 0;  // DataError without the file's name
 };
 
-// Decides which values of an image become black and white.
+// Chooses which values of an image map to black and white.
 
 enum class Depth { k8, k16, kWide };  // kWide: signed, of 32 bits, or floats
 
 // 8 bits are levels already, whatever the window. 16 bits: 0 to 65535 unless a window is asked for.
-// Wider ones: from the least to the greatest value of the exam.
+// Wider ones: from the min to the max of the exam.
 struct ValueScale {
   Window window;
   Depth depth = Depth::k8;
   std::optional<ValueRange> surveyed = std::nullopt;  // over the exam's files, once it is known
 
-  // The range is to be found in the values.
+  // The range must be computed from the values.
   bool wants_range() const {
     const bool from_values = window.kind == Window::Kind::kPercentiles ||
                              (window.kind == Window::Kind::kFile && depth == Depth::kWide);
@@ -65,8 +65,8 @@ struct ValueScale {
   }
 };
 
-// Reads what an image file says of itself before anything is decoded: this decides which files are
-// decoded at all, and bounds the memory that decoding takes.
+// Reads an image file's header before decoding, to decide whether to decode it and to bound the
+// memory of decoding.
 
 inline constexpr std::uint64_t kMaxImageFileBytes = 1ull << 30;
 
@@ -85,7 +85,7 @@ void check_size(const FrameSize& size);  // DataError: empty, or larger than wha
 
 // Checks the whole file's structure as far as it shows truncation. DataError, without the file's
 // name, for content that is truncated, larger than 2^28 pixels or than its bytes can hold, or of a
-// variety (animated, …) whose pixels would not come out as Pillow's.
+// variety (animated, …) whose pixels would differ from Pillow's.
 FrameSize check_image(std::string_view bytes);
 
 // PNG images through libpng, as Pillow reads them; those of 16 bits as numbers.
@@ -102,10 +102,10 @@ Image16 decode_deep_png(std::string_view bytes, const FrameSize& size);  // wher
 
 // JPEG images through libjpeg: read as Pillow reads them, and written.
 
-// RGB as Pillow's convert("RGB") gives it: turns that EXIF data state are left to others; four
-// colours (CMYK and YCCK) are taken to be stored inverted, as Adobe stores them, and no colour
-// profile is applied. `size` is what check_image() found. DataError, without the file's name, for
-// data that is damaged, also where libjpeg would make pixels up.
+// RGB as Pillow's convert("RGB") gives it: EXIF rotation is left to the caller; CMYK and YCCK are
+// assumed to be inverted, as Adobe stores them, and no colour profile is applied. `size` is what
+// check_image() found. DataError, without the file's name, for damaged data, even if libjpeg would
+// conceal the errors.
 Image decode_jpeg(std::string_view bytes, const FrameSize& size);
 
 // A JPEG file (JFIF, baseline, without any metadata) of `quality` 1 … 100, as libjpeg counts it; of
@@ -116,14 +116,14 @@ std::string encode_jpeg(const Image& image, int quality);
 // Images of the Netpbm formats PGM and PPM, as text (P2, P3) or bytes (P5, P6).
 
 bool is_netpbm(std::string_view head);       // by its signature and first number
-bool is_deep_netpbm(std::string_view head);  // its greatest value is more than 255
+bool is_deep_netpbm(std::string_view head);  // its max value is above 255
 
 // What the header says. DataError, without the file's name, here and below: a header that is
 // damaged, or pixels that are truncated.
 FrameSize netpbm_size(std::string_view bytes);
 
-// Values from 0 to the greatest one that the header states become 0 to 255 or, of deep images, 0 to
-// 65535, rounded as Pillow does.
+// Scales values from 0 … the header's max to 0 … 255 or, in deep images, 0 … 65535, rounded as in
+// Pillow.
 Image decode_netpbm(std::string_view bytes);
 Image16 decode_deep_netpbm(std::string_view bytes);
 

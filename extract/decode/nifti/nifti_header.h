@@ -1,4 +1,4 @@
-// Finds which way a volume lies in the scanner.
+// Determines a volume's orientation in the scanner.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace coldframe::frames {
 
-// The file's axis (0 = i, fastest; 1 = j; 2 = k) that runs along a patient axis.
+// The file's axis (0 = i, fastest; 1 = j; 2 = k) along a patient axis.
 struct FileAxis {
   int axis = 0;
   bool flipped = false;  // it runs towards left, posterior or inferior
@@ -49,7 +49,7 @@ struct VoxelType {
 struct NiftiHeader {
   VoxelType type;
   bool swapped = false;  // the voxels' bytes are in the order that is not this machine's
-  bool is_pair = false;  // the voxels are in the .img file beside
+  bool is_pair = false;  // the voxels are in the .img file next to it
   std::array<std::int64_t, 3> size{1, 1, 1};  // of the file's axes, the fastest first
   std::int64_t times = 1;                     // dim[4]
   std::int64_t components = 1;                // dim[5], or dim[4] of vectors: 3 or 4, a colour
@@ -63,12 +63,12 @@ struct NiftiHeader {
   std::array<double, 3> spacing_mm{};  // of the file's axes, NaN if unknown
   double interval_s = 0;               // between time points, NaN if unknown
 
-  // Bytes are levels already, where they are a voxel's colour.
+  // True if bytes are already levels: a voxel's colour.
   bool holds_levels() const {
     return type.is_colour() || (components > 1 && type.number == DType::kUint8 &&
                                 rescale.slope == 1 && rescale.intercept == 0);
   }
-  // Three or four bytes a voxel, and nothing says whether they are times or a colour.
+  // Three or four bytes per voxel, ambiguous between times and a colour.
   bool may_be_colour() const {
     return components == 1 && (times == 3 || times == 4) && type.number == DType::kUint8 &&
            std::isnan(interval_s);
@@ -80,7 +80,7 @@ struct NiftiHeader {
   }
 };
 
-// Goes by size and magic, in either byte order.
+// Detects size and magic, in either byte order.
 bool is_nifti_header(std::string_view head);
 
 // `head` is the file's first kNiftiHeaderBytes or all it has. DataError, without the file's name:

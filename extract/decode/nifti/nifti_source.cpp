@@ -69,7 +69,7 @@ struct SliceGeometry {
 };
 
 // All values of the file, unscaled, in its order: reads it once from beginning to end, or to where
-// it is cut off. DataError when it is compressed and damaged or cut off.
+// it is truncated. DataError if it is compressed and damaged or cut off.
 void for_each_value(VolumeBytes& bytes, const NiftiHeader& header, const ValueBlock& visit);
 
 // The given slices (ascending) of one time point as RGB images, each with Frame::finite. As many as
@@ -452,7 +452,7 @@ SliceGeometry::SliceGeometry(const NiftiHeader& header, int patient_axis) {
   spacing_mm = {header.spacing_mm[at(rows.axis)], header.spacing_mm[at(columns.axis)]};
 }
 
-// A block that is cut off is tried in halves.
+// A block that is truncated is tried in halves.
 void for_each_value(VolumeBytes& bytes, const NiftiHeader& header, const ValueBlock& visit) {
   const std::size_t size = header.type.value_bytes();
   const auto values = static_cast<std::size_t>(header.type.values);
@@ -590,7 +590,7 @@ class NiftiSource : public FileSource {
   void find_range(VolumeBytes& bytes);
   std::int64_t slices() const { return static_cast<std::int64_t>(slices_.size()); }
 
-  SourceFile voxels_;  // beside the header if they are a pair
+  SourceFile voxels_;  // next to the header if they are a pair
   ReaderOptions options_;
   NiftiHeader header_;
   std::optional<SliceGeometry> geometry_;
@@ -598,8 +598,8 @@ class NiftiSource : public FileSource {
   std::optional<ValueRange> range_;   // stated, or found in the values of the exam's files
 };
 
-// True for a volume that is cut off behind some of its slices, uncompressed. A header that asks for
-// far more than is there is damaged itself.
+// True for a volume that is truncated after some of its slices, uncompressed. A header that asks
+// for far more than is there is damaged itself.
 bool NiftiSource::is_worth_reading(std::uint64_t limit) const {
   constexpr std::uint64_t kMinPart = 64;
   if (open()->compressed() || limit <= header_.offset) return false;

@@ -335,7 +335,7 @@ int TiffFile::samples() const {
   return static_cast<int>(field(TIFFTAG_SAMPLESPERPIXEL, 1));
 }
 
-// Of the current directory's samples, where they are plain, all behind one another.
+// Of the current directory's samples, where they are plain, all after one another.
 std::optional<std::uint64_t> TiffFile::offset_in_one_piece() {
   read_layout();
   const bool in_planes =

@@ -1,5 +1,5 @@
-// The decoded samples of one TIFF page, row by row, however they lie in the file: in strips or in
-// tiles, together or each sample in a plane of its own.
+// The decoded samples of one TIFF page, row by row, for any storage layout: strips or tiles,
+// interleaved or planar.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ struct TiffLayout {
   }
 };
 
-// Hands over every row of the current directory, its samples one pixel after another. DataError,
-// without the file's name, for data that cannot be decoded.
+// Delivers every row of the current directory with interleaved samples. DataError, without the
+// file's name, for data that cannot be decoded.
 void read_tiff_rows(tiff* file, const TiffLayout& layout,
                     const std::function<void(std::int64_t y, const std::byte* row)>& visit);
 
@@ -39,13 +39,13 @@ void read_tiff_rows(tiff* file, const TiffLayout& layout,
 
 struct TiffPage {
   std::int64_t width = 0, height = 0;
-  int channels = 1;  // of a row as it is handed over: 1 or 3
+  int channels = 1;  // of a delivered row: 1 or 3
   Depth depth = Depth::k8;
-  int orientation = 1;  // 1 … 8, tag 274: how the rows must be turned to be upright
+  int orientation = 1;  // 1 … 8, tag 274: orientation of the rows
 };
 
-// Where a page's samples lie: a directory, or an image behind those that it describes, in one
-// piece.
+// The location of a page's samples: a directory, or one of the contiguous images after the
+// directory's own.
 struct TiffPlace {
   std::uint64_t directory = 0;  // its offset
   std::int64_t image = 0;       // 0 is the directory's own
@@ -58,27 +58,27 @@ struct TiffDirectory {
   bool is_frame = true;  // neither a thumbnail, another reduction nor a mask
 };
 
-// One open file. Rows are handed over as numbers: grey (inverted where white is zero) or RGB,
-// palettes looked up, alpha dropped as Pillow's convert("RGB") drops it, and so is a fourth sample
-// of RGB that is called nothing; but not a second one of grey, perhaps a channel. Read: whole
-// numbers of 1, 2, 4, 8, 16 and 32 bits, signed from 8 on, and floats of 32 and 64; grey, RGB,
-// palette, JPEG's YCbCr; in strips or tiles, together or in planes. DataError, without the file's
-// name: damaged or truncated data, more pixels than the file can hold, and what would not come out
-// as Pillow's pixels, named.
+// One open file. Rows are delivered as numbers: grey (inverted where white is zero) or RGB,
+// palettes looked up, alpha dropped as in Pillow's convert("RGB"), as is an unspecified fourth
+// sample of RGB, but not a second one of grey, which may be a channel. Supported: integers of 1, 2,
+// 4, 8, 16 and 32 bits, signed from 8 on, and floats of 32 and 64; grey, RGB, palette, JPEG's
+// YCbCr; in strips or tiles, interleaved or planar. DataError, without the file's name: damaged or
+// truncated data, more pixels than the file can hold, and, by name, what would differ from Pillow's
+// pixels.
 class TiffFile {
  public:
   explicit TiffFile(std::shared_ptr<const ByteSource> bytes);
 
-  // All directories; reads each of them once, and no pixels. Where the file is damaged behind the
-  // first ones, those, and what is wrong in `fault`.
+  // All directories; reads each once, and no pixels. If the file is damaged after the first ones,
+  // returns those and the error in `fault`.
   std::vector<TiffDirectory> directories(std::string& fault);
   // True if several of them are frames, or one fails after the first; reads no more of them than
   // needed. Both are for a file that was just opened, and so are these, of its first directory.
   bool has_several_pages();
   std::string description() const;  // ImageDescription; "" for none
   int samples() const;              // of a pixel
-  // How many images lie in one piece behind the only directory, of the `stated` ones: those that
-  // the file holds wholly or in part, at most; 1 where they do not lie so.
+  // How many of the `stated` images are stored contiguously after the only directory: at most those
+  // that the file holds wholly or in part; 1 if they are not contiguous.
   std::int64_t images_behind(std::int64_t stated);
 
   TiffPage open_page(const TiffPlace& place);  // before read_rows()
@@ -105,7 +105,7 @@ class TiffFile {
     std::shared_ptr<const ByteSource> file;
     std::uint64_t position = 0;
     std::uint64_t ahead = 0;  // of where libtiff asks, lies what it shall read
-    bool is_damaged = false;  // libtiff warned that it made pixels up
+    bool is_damaged = false;  // libtiff warned that it invented pixels
     KeptError kept = {};      // of what libtiff calls
   };
   std::unique_ptr<Stream> stream_;

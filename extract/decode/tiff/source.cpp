@@ -24,7 +24,7 @@ namespace coldframe::frames {
 // Which page of a stack shows which channel, slice and time, as its first page describes it.
 
 struct StackFrame {
-  std::int64_t page = 0;    // of the file, counted from 0; may lie behind the last one
+  std::int64_t page = 0;    // of the file, counted from 0; may lie after the last one
   std::size_t channel = 0;  // index into StackAxes::channels
   double time_s = std::numeric_limits<double>::quiet_NaN();  // since the first frame
 };
@@ -35,7 +35,7 @@ struct StackAxes {
 };
 
 // How many images ImageJ says that the file holds, 0 where the text is not ImageJ's. It writes
-// stacks of more than 4 GB behind one directory.
+// stacks of more than 4 GB after one directory.
 std::int64_t imagej_images(std::string_view description);
 
 // True where the text states several channels; cheap.
@@ -564,14 +564,14 @@ class TiffSource : public FileSource {
   ValueScale scale_;
   std::vector<TiffPlace> pages_;
   std::vector<bool> is_frame_;      // of pages_
-  std::string fault_;               // of what lies behind them
-  std::vector<StackFrame> frames_;  // in pages_, or behind them
+  std::string fault_;               // of what lies after them
+  std::vector<StackFrame> frames_;  // in pages_, or after them
   std::vector<std::string> channels_ = {""};
   bool is_described_ = false;  // the first page tells of all frames, also of those that are lost
   std::int64_t left_out_ = 0;  // pages that it tells nothing of
 };
 
-// Of an ImageJ stack behind one directory, or one for each directory.
+// Of an ImageJ stack after one directory, or one for each directory.
 void TiffSource::find_pages(TiffFile& file, std::int64_t stated) {
   const std::int64_t images = file.images_behind(stated);
   for (const TiffDirectory& directory : file.directories(fault_)) {

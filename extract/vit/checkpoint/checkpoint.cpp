@@ -125,7 +125,7 @@ void refuse_link_elsewhere(const fs::path& shard) {
                            "file itself beside the index"));
 }
 
-// A shard lies beside its index, under a plain name.
+// A shard lies next to its index, under a plain name.
 fs::path shard_path(const fs::path& index, const std::string& name) {
   if (name.empty() || name == "." || name == ".." || name.find_first_of("/\\") != std::string::npos)
     throw DataError(concat("the shard '", name,

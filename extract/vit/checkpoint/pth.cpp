@@ -183,7 +183,7 @@ Value* call(Heap& heap, const Value& callable, const Value& arguments) {
   return heap.make(Kind::kObject);
 }
 
-// An id is ("storage", type, key, device, count), and None behind it in legacy files.
+// An id is ("storage", type, key, device, count), and None after it in legacy files.
 Value* load_storage(Heap& heap, const Value& id) {
   const std::string caller = "a persistent id";
   if (!id.is(Kind::kTuple) || id.items.empty() || !id.items[0]->is(Kind::kText) ||

@@ -94,7 +94,7 @@ class Unpickler {
   Unpickler(std::string_view bytes, Heap& heap) : in_(bytes), heap_(heap) {}
 
   // Reads one pickle, up to and including its STOP. DataError says what is wrong with it. A second
-  // call reads the pickle behind it, as legacy checkpoints have several in a row.
+  // call reads the pickle after it, as legacy checkpoints have several in a row.
   const Value& load();
   std::uint64_t position() const { return in_.position(); }  // bytes consumed so far
 

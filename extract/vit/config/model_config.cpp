@@ -48,7 +48,7 @@ ModelConfig read_kind(const Json& config) {
   return read_transformers_config(config);
 }
 
-// A config.json of something else may lie beside a single file.
+// A config.json of something else may lie next to a single file.
 bool is_of_a_model(const Json& config) {
   return config.is_object() && (config.contains("architecture") || config.contains("model_type") ||
                                 config.contains("model_cfg"));
@@ -351,7 +351,7 @@ ModelConfig read_timm_config(const Json& json) {
   if (!arguments.contains("global_pool") && word(json, "global_pool"))
     arguments["global_pool"] = json["global_pool"];
   apply_timm_model(word(json, "architecture").value_or(""), arguments, config);
-  // Files of timm before 0.9 have what is now in pretrained_cfg beside the architecture.
+  // Files of timm before 0.9 have what is now in pretrained_cfg next to the architecture.
   read_pixels(json.contains("pretrained_cfg") ? inner(json, "pretrained_cfg") : json,
               config.pixels);
   return config;
@@ -419,7 +419,7 @@ ModelConfig read_open_clip_config(const Json& json) {
     const std::string projection = word(vision, "timm_proj").value_or("linear");
     // Nothing, or null, stands for the head of the trunk itself.
     config.projection = projection != "none" && projection != "mlp";
-    // What is behind the trunk then is not the trunk's: asked for.
+    // What is after the trunk then is not the trunk's: asked for.
     if (has_own || projection == "mlp") config.pool.clear();
     config.scheme = "timm";
   } else {

@@ -1,4 +1,4 @@
-// The config that lies beside weights: which model they are of, and how its images are prepared.
+// The config next to weights: their model and its preprocessing.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace coldframe::vit {
 
-// Words are those of the command line's options; what is empty is not said.
+// Values are those of the command line's options; empty: not stated.
 struct PixelConfig {
   std::optional<ImageSize> image_size{};
   std::optional<std::string> resize{};         // shortest, squash or pad
@@ -28,27 +28,27 @@ struct ModelConfig {
   std::filesystem::path file;
   std::string model;          // in messages: "timm's vit_small_patch16_224"
   std::string scheme;         // the NamingScheme that the weights must have; "" if any will do
-  Architecture architecture;  // as far as the config says it
-  // The fields of `architecture` that names and shapes show as well, and that the weights must
-  // have.
+  Architecture architecture;  // as far as the config states it
+  // The fields of `architecture` that names and shapes determine, too, and that the weights must
+  // match.
   std::vector<std::string> compared;
-  std::string pool;         // a word of --pool, "" if it is not said
+  std::string pool;         // a value of --pool, "" if not stated
   bool projection = false;  // of these to the space that images share with texts
   PixelConfig pixels;
 };
 
 // Reads config.json of timm or of transformers (with preprocessor_config.json), or
-// open_clip_config.json, whichever belongs to the weights; nothing where there is none. DataError
-// names the file, what it says, and what is not understood.
+// open_clip_config.json, whichever belongs to the weights; nullopt if there is none. DataError
+// names the file, its content, and the unsupported part.
 std::optional<ModelConfig> read_model_config(const WeightFiles& weights);
 
-// DataError where the weights are of another shape than the config says, or where their names,
-// those of `scheme`, are not its library's.
+// DataError if the weights' shapes contradict the config, or if their naming `scheme` is not that
+// of its library.
 void require_same(const Architecture& weights, const std::string& scheme,
                   const ModelConfig& config);
 
-// The kinds of config that read_model_config chooses from. Each throws DataError for what it does
-// not understand.
+// The kinds of config that read_model_config chooses from. Each throws DataError for unsupported
+// content.
 
 // timm's config.json: architecture, model_args and pretrained_cfg.
 ModelConfig read_timm_config(const Json& config);
@@ -59,14 +59,14 @@ void apply_timm_model(const std::string& name, const Json& arguments, ModelConfi
 // transformers' config.json, of an image encoder or of a model that has one.
 ModelConfig read_transformers_config(const Json& config);
 
-// transformers' preprocessor_config.json beside a config of this model_type. What it leaves out is
-// as its class has it in transformers 5.
+// transformers' preprocessor_config.json next to a config of this model_type. Missing values
+// default to those of its class in transformers 5.
 PixelConfig read_image_processor(const Json& stated, const std::string& model_type);
 
 // open_clip_config.json.
 ModelConfig read_open_clip_config(const Json& config);
 
-// DataError for what --interpolation does not know ("lanczos").
+// DataError for values that --interpolation does not support ("lanczos").
 std::string interpolation_word(const std::string& word);
 
 }  // namespace coldframe::vit

@@ -1,4 +1,4 @@
-// Chooses the kernels that compute on this processor.
+// Chooses the kernels for this processor.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,14 @@
 
 namespace coldframe::vit::cpu {
 
-// The precisions that this processor has instructions for, the one expected to be the quickest
-// first. bf16: with AMX, and with VDPBF16PS on AMD's since Zen 4, which do twice the products of
-// float's multiply-add (on Intel's Sapphire Rapids family VDPBF16PS does half as many). fp16: with
-// AVX512-FP16, twice as many. fp32 is always among them.
+// The precisions with native instructions on this processor, the one expected to be fastest first.
+// bf16: with AMX, and with VDPBF16PS on AMD since Zen 4, at twice the throughput of float FMA (on
+// Intel's Sapphire Rapids family, VDPBF16PS has half of it). fp16: with AVX512-FP16, at twice the
+// throughput. fp32 is always included.
 std::vector<Precision> quick_precisions();
 
-// Which of these times counts as the shortest: the first is left only for one that is half as quick
-// again, and that one likewise, so that two jobs on a busy machine do not differ by chance.
+// The index of the fastest: a later entry replaces the current choice only if it is 1.5 times as
+// fast, so that two jobs on a busy machine do not differ by chance.
 std::size_t clearly_quickest(const std::vector<double>& seconds);
 
 // The engine for a model of float weights; null, with the reason in the log, where there is none:

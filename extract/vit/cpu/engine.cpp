@@ -33,7 +33,7 @@ void for_each_tile(const Kernels& kernels, std::int64_t begin, std::int64_t end,
 
 // The memory that a thread computes an image in.
 
-// Rows that pass through the perceptron together, so that its hidden layer stays in the
+// Rows that pass through the MLP together, so that its hidden layer stays in the
 // second-level cache.
 inline constexpr std::int64_t kMlpRows = 200;
 
@@ -53,7 +53,7 @@ struct Engine::Workspace {
   }
 
   torch::Tensor x;                          // [tokens, width] float, what the blocks add to
-  torch::Tensor tokens;                     // [tokens, width] float, x behind the last norm
+  torch::Tensor tokens;                     // [tokens, width] float, x after the last norm
   torch::Tensor normed;                     // [tokens, width], also what attention gives
   torch::Tensor qkv;                        // [tokens, 3·width]
   torch::Tensor hidden;                     // [rows, mlp_hidden]
@@ -66,7 +66,7 @@ namespace {
 constexpr std::int64_t kMaxRows = 16, kMaxColumns = 64;
 
 // Rows of the input per pass over the weights: as many as half a megabyte holds, so that they stay
-// in the second-level cache beside a panel.
+// in the second-level cache next to a panel.
 std::int64_t rows_per_pass(std::int64_t rows, std::int64_t words) {
   const std::int64_t most = std::max<std::int64_t>((std::int64_t{1} << 19) / (words * 4), 96);
   const std::int64_t passes = (rows + most - 1) / most;
@@ -439,7 +439,7 @@ void Engine::take_patches(const float* image, void* pixels, std::int64_t row_byt
 }
 
 // One image's pass, in float but for what blocks do inside. Values are rows of the workspace or of
-// the result, where those that make up the features are put behind one another.
+// the result, where those that make up the features are put after one another.
 class Engine::Pass {
  public:
   struct Value {

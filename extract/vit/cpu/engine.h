@@ -39,16 +39,16 @@ struct NormWeights {
   bool centred;
 };
 
-// A linear layer whose weights lie as the kernels read them.
+// A linear layer with weights in the kernels' packed layout.
 
 struct PackedLinear {
   // weight [out, in], bias [out] or undefined, both float. `scale` [out] or undefined (LayerScale)
-  // multiplies both. Weights are rounded to `type`, and to the kernels' own element in any case.
+  // multiplies both. Weights are rounded to `type`, and always to the kernels' element type.
   PackedLinear(const Kernels& kernels, torch::ScalarType type, const torch::Tensor& weight,
                const torch::Tensor& bias, const torch::Tensor& scale = {});
 
-  // The first layer of a gated perceptron, for the kernels' gates: weight [2·out, in] and bias have
-  // the rows of gates, then those of values.
+  // The first layer of a gated MLP, for the kernels' gates: weight [2·out, in] and bias have the
+  // rows of gates, then those of values.
   static PackedLinear gated(const Kernels& kernels, torch::ScalarType type,
                             const torch::Tensor& weight, const torch::Tensor& bias);
 
@@ -66,7 +66,7 @@ struct PackedLinear {
   torch::Tensor bias;        // [panels · columns], zeros where there is no feature
 };
 
-// A row's width in elements once it is filled up to whole words.
+// A row's width in elements, padded to whole words.
 std::int64_t padded_width(const Kernels& kernels, std::int64_t width);
 
 // Multi-head self-attention for the CPU engine: a head's keys and values are packed once, then a
@@ -83,7 +83,7 @@ struct Head {
   const float* bias;  // [tokens, tokens], for the scores before they are scaled; null: none
 };
 
-// One thread needs this memory while it computes a head.
+// Per-thread workspace for a head.
 class AttentionScratch {
  public:
   AttentionScratch(const Kernels& kernels, std::int64_t tokens, std::int64_t head_width);
@@ -99,7 +99,7 @@ class AttentionScratch {
 // out = softmax((q·kᵀ + bias) / √d)·v. The head's width is even with bf16 and fp16.
 void attend(const Kernels& kernels, const Head& head, AttentionScratch& scratch);
 
-// A block's queries and keys change before they meet: by norms (qk_norm), then by rotary positions.
+// Transforms a block's queries and keys before attention: norms (qk_norm), then rotary positions.
 
 struct QueryKeyChanges {
   QueryKeyChanges(const AttentionWeights& weights, const Architecture& architecture);
@@ -109,7 +109,7 @@ struct QueryKeyChanges {
 
   NormWeights q_norm, k_norm;  // may be empty
   torch::Tensor sine, cosine;  // as AttentionWeights has them
-  std::int64_t prefix;         // tokens that are not turned
+  std::int64_t prefix;         // tokens that are not rotated
 };
 
 // The CPU engine: the same Vision Transformer as vit.h, computed by kernels of our
@@ -118,7 +118,7 @@ struct QueryKeyChanges {
 // computed one by one with all threads inside each layer. Nothing is allocated after the first
 // batch but the result.
 
-// Why the engine cannot compute this architecture with these kernels; empty when it can.
+// Why the engine does not support this architecture with these kernels; empty if it does.
 std::optional<std::string> refusal(const Architecture& architecture, const Kernels& kernels);
 
 class Engine {

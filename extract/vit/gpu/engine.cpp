@@ -381,7 +381,7 @@ bool Operations::ends_in_gelu(const Activated& activated, const Product& product
 torch::Tensor Operations::compute(const Activated& activated) {
   const Product* const product = pending<Product>(activated.x);
   if (product && ends_in_gelu(activated, *product)) return multiply(*product, End::kBiasAndGelu);
-  // The kernel's rows lie one behind the other; parts of a wider product do not.
+  // The kernel's rows lie one after the other; parts of a wider product do not.
   const torch::Tensor x =
       product ? multiply(*product, End::kNothing) : operand(activated.x).contiguous();
   const torch::Tensor bias = product ? product->bias : torch::Tensor();
@@ -614,7 +614,7 @@ auto Engine::within_memory(const Work& work) {
   }
 }
 
-// Rows behind the batch hold stale data; what is computed from them is not read.
+// Rows after the batch hold stale data; what is computed from them is not read.
 torch::Tensor Engine::run(std::int64_t batch, const std::function<void()>& fill_patches) {
   const std::int64_t computed = batch > 0 ? std::max(batch, expected_) : 1;
   return within_memory([&] {
@@ -652,7 +652,7 @@ std::vector<LayerCost> Engine::measure_layers(std::int64_t batch) {
   });
 }
 
-// Of a pass over the images that are expected, behind one that warms up.
+// Of a pass over the images that are expected, after one that warms up.
 double Engine::seconds_by(Attention attention) {
   constexpr int kPasses = 2;
   operations_.set_attention(attention);

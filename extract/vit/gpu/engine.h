@@ -34,20 +34,20 @@ struct EngineOptions {
   // The blocks add to tensors of this type. In float, sums over many blocks lose nothing; in `type`
   // the norm kernels move fewer bytes.
   torch::ScalarType residual = torch::kFloat;
-  // GELU at the end of fc1's product, by tanh whatever the model says, as cuBLAS has it: what fc1
-  // gives is neither written nor read once more.
+  // Fuses GELU into fc1's product, in cuBLAS's tanh form for any model: saves a write and a read of
+  // fc1's output.
   bool gelu_in_product = false;
-  Attention attention = nullptr;  // beside LibTorch's own choice; the quicker one stays
+  Attention attention = nullptr;  // tried next to LibTorch's choice; keeps the faster
   FeatureOptions features{};
   std::int64_t image_size = 224;
   std::chrono::steady_clock::time_point (*cpu_time)() = std::chrono::steady_clock::now;
   std::shared_ptr<StageTimes> times{};  // as BackboneOptions has them
 };
 
-// The memory that a forward pass computes in.
+// The workspace of a forward pass.
 
-// Hands out tensors, and reuses the memory of those that nobody refers to any more. Later passes of
-// one shape therefore allocate nothing. All work on the tensors runs on one stream.
+// Allocates tensors, reusing the memory of unreferenced ones, so that later passes of one shape
+// allocate nothing. All work on the tensors runs on one stream.
 class Buffers {
  public:
   explicit Buffers(const torch::Device& device) : device_(device) {}
@@ -60,7 +60,7 @@ class Buffers {
   std::vector<torch::Tensor> all_;  // [bytes] uint8
 };
 
-// What the GPU's operations give: a tensor, or how one will be made of others.
+// The result of the GPU's operations: a tensor, or a lazy expression of others.
 
 struct Expression;
 using Value = std::shared_ptr<Expression>;
@@ -78,7 +78,7 @@ struct Scaled {
   Value x;
   torch::Tensor factors;  // [width]
 };
-struct Sum {  // y may be of the first tokens alone; so is the sum then
+struct Sum {  // y may have the first tokens only; so has the sum then
   Value x, y;
 };
 struct Start {  // the tokens that enter block 0, of those of the patches
@@ -90,7 +90,7 @@ struct Normed {
 };
 
 struct Expression {
-  torch::Tensor tensor;  // undefined until somebody needs it
+  torch::Tensor tensor;  // undefined until needed
   std::variant<std::monostate, Product, Activated, Scaled, Sum, Start, Normed> how{};
 };
 
@@ -101,16 +101,16 @@ template <class How>
 Value later(How how) {
   return std::make_shared<Expression>(Expression{{}, std::move(how)});
 }
-// How it will be made, if it is not there yet and will be made so.
+// Its expression, if it is not computed yet and has this form.
 template <class How>
 const How* pending(const Value& x) {
   return x->tensor.defined() ? nullptr : std::get_if<How>(&x->how);
 }
 
-// A model's weights as the GPU's operations take them.
+// A model's weights in the layout of the GPU's operations.
 
-// Columns of patches are filled up to whole 32-byte sectors: tensor cores want aligned rows, and
-// patches of 14 pixels have 588.
+// Columns of patches are padded to whole 32-byte sectors: tensor cores need aligned rows, and
+// patches of 14 pixels have 588 columns.
 inline constexpr std::int64_t kPatchColumns = 16;
 
 struct RotaryTable {           // of a block's queries and keys
@@ -124,8 +124,8 @@ struct DeviceWeights {
   // The layer whose matrix, or part of it, this is: "fc1".
   const std::string& label(const torch::Tensor& weight) const;
 
-  // The matrices of blocks are of options.type, all else is float. Patch embedding and starting
-  // tokens have shapes alone: those below stand for them.
+  // Block matrices have options.type, all else is float. Patch embedding and starting tokens have
+  // shapes only: the members below replace them.
   VisionTransformer model;
   torch::Tensor patch_embed;       // [width, pitch], of options.type
   torch::Tensor start;             // [tokens, width] float
@@ -138,7 +138,7 @@ struct DeviceWeights {
   std::map<const void*, std::string> labels_;  // by where the matrix begins
 };
 
-// Times of the layers of one forward pass, as the device takes them.
+// Device times of the layers of one forward pass.
 
 // A kind of layer in one pass, all blocks together.
 struct LayerCost {
@@ -152,7 +152,7 @@ class LayerClock {
  public:
   explicit LayerClock(const EngineOptions& options);
 
-  // Counts all that was launched since the last mark, on the current stream, as this layer.
+  // Attributes all work launched since the last mark, on the current stream, to this layer.
   void mark(const std::string& layer, double operations, double bytes);
 
   // Waits for the device. Layers come in the order of their first marks.
@@ -168,13 +168,13 @@ class LayerClock {
   double seconds(const Moment& from, const Moment& to) const;
 
   const EngineOptions& options_;
-  std::vector<Moment> moments_;   // the start, then one behind each of
+  std::vector<Moment> moments_;   // the start, then one after each of
   std::vector<LayerCost> marks_;  // these, whose seconds are not known yet
 };
 
-// The GPU's interpretation of a ViT (vit.h). Products, activations, scales, sums and
-// norms are noted first. What needs their numbers computes as many of them at once as a kernel of
-// extract/cuda or an epilogue of cuBLAS does; the rest is LibTorch's, in float.
+// The GPU's interpretation of a ViT (vit.h). Products, activations, scales, sums and norms are
+// lazy. On first use, as many of them are fused as a kernel of extract/cuda or a cuBLAS epilogue
+// supports; LibTorch computes the rest in float.
 
 class Operations {
  public:
@@ -268,7 +268,7 @@ class Operations {
 // CUDA Graph. Written against LibTorch's operators and a table of kernels, so that the tests run
 // all of it on the CPU with the kernels' twins.
 
-// Why the engine cannot compute this architecture; empty when it can.
+// Why the engine does not support this architecture; empty if it does.
 std::optional<std::string> refusal(const Architecture& architecture);
 
 class Engine {
@@ -282,28 +282,28 @@ class Engine {
   // frames [B, S, S, 3] uint8 and levels [3, 256] float, what each level of each channel becomes,
   // both on the device -> [B, features and what is kept] float there, valid until the next call.
   // Asynchronous on the current stream. c10::OutOfMemoryError, after which all memory but the
-  // weights' is given back; SystemError when a kernel fails.
+  // weights' is freed; SystemError if a kernel fails.
   torch::Tensor forward_frames(const torch::Tensor& frames, const torch::Tensor& levels);
 
   // images [B, 3, S, S] float, normalised, on the device -> the same.
   torch::Tensor forward_images(const torch::Tensor& images);
 
   // Measures each kind of layer in a pass over `batch` images, launched and not replayed; it
-  // computes whatever lies in memory. Behind forward_frames(), which has warmed libraries up. Waits
-  // for the device.
+  // computes whatever lies in memory. Call after forward_frames(), which warms up the libraries.
+  // Waits for the device.
   std::vector<LayerCost> measure_layers(std::int64_t batch);
 
-  // Gives back all memory but the weights'; the next call takes what it needs.
+  // Frees all memory but the weights'; the next call reallocates.
   void release_memory();
 
-  // Batches of so many images come from now on: smaller ones are filled up to it, so that libraries
-  // see one shape, and the pass is recorded. Before, nothing is. If the size `stays`, passes with
-  // each attention are measured, once, and the quickest is taken. False if all goes on as before.
+  // Sets the batch size from now on: pads smaller batches to it, so that libraries see one shape,
+  // and records the pass (never recorded before this call). If the size `stays`, times a pass with
+  // each attention once and takes the fastest. False if nothing changes.
   bool expect(std::int64_t batch, bool stays = true);
   std::int64_t expected() const { return expected_; }
   const EngineOptions& options() const { return options_; }
 
-  // Computes without what costs accuracy from now on. False: so it did before.
+  // From now on disables optimisations that cost accuracy. False: they were disabled already.
   bool compute_exactly();
 
   // Index arithmetic on the device, in part that of libraries, is in 32 bits.

@@ -1,5 +1,5 @@
 // The models that timm 1.0 registers in vision_transformer.py, deit.py, eva.py and beit.py, those
-// that model cards make with timm (uni2_h, virchow2, …), and which of them a checkpoint can be.
+// that model cards build with timm (uni2_h, virchow2, …), and the candidates for a checkpoint.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace coldframe::vit {
 
-// How timm's checkpoints of a model call what others call otherwise.
+// Naming variants in timm's checkpoints of a model.
 struct StoredNames {
   bool gamma_names = false;  // layer scales are gamma_1 and gamma_2 (EVA, BEiT), not ls1.gamma
   bool split_names = false;  // q_bias and v_bias, or q_proj, k_proj and v_proj, not qkv.bias
@@ -20,36 +20,35 @@ struct StoredNames {
 struct Published {
   std::string name;
   Architecture architecture{};
-  std::int64_t image = 224;  // pixels along the side of the images that it is for
-  std::string pool = "cls";  // what timm's model of this name does by itself
+  std::int64_t image = 224;  // side of its images in pixels
+  std::string pool = "cls";  // default of timm's model of this name
   StoredNames names{};
 };
 
 const std::vector<Published>& published_models();
 
-// Takes a timm model name, with or without a tag behind a dot (vit_small_patch16_224.dino).
-// ConfigError for a name that is not known, with those that are like it, and for a model that is
-// not supported, with the reason.
+// Takes a timm model name, with or without a tag after a dot (vit_small_patch16_224.dino).
+// ConfigError for an unknown name, with similar ones, and for an unsupported model, with the
+// reason.
 const Published& find_published(const std::string& name);
 
-// Fills in what the weights of a ViT do not show, where all published models that they can be of
-// agree.
+// Fills in what a ViT's weights do not determine, if all candidate published models agree.
 
-// The user states these.
+// Stated by the user.
 struct StatedFields {
   std::optional<std::int64_t> heads{};
   std::optional<Activation> activation{};
 };
 
-// `shown` with the other fields filled in. Those that all published models (published.h) of the
-// same shapes have in common hold; failing such models, those of the same parts and width, and then
-// of the same parts; heads are then those of all models of that width. What is stated goes before.
-// `gamma_names` as in Published: other repositories (DeiT III's) use such names, too, so that
-// weights with them can be of either kind. ConfigError asks for --architecture, --heads or
-// --activation, with what the weights may be.
+// `shown` with the other fields filled in from what all published models with the same shapes agree
+// on; if there are none, falls back to the same modules and width, then to the same modules; heads
+// are then those of all models of that width. Stated fields take precedence. `gamma_names` as in
+// Published: other repositories (DeiT III's) also use such names, so weights with them may be of
+// either kind. ConfigError asks for --architecture, --heads or --activation and lists the
+// candidates.
 Architecture identify(Architecture shown, const StoredNames& names, const StatedFields& stated);
 
-// Takes over the fields of `source` that names and shapes do not show.
+// Copies the fields of `source` that names and shapes do not determine.
 void fill_unobservable_fields(const Architecture& source, Architecture& architecture);
 
 }  // namespace coldframe::vit

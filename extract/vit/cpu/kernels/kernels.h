@@ -60,7 +60,7 @@ struct Tile {
 
 using Epilogue = void (*)(const Tile& tile);
 
-// Ends of a perceptron's first product, with an activation f.
+// Ends of an MLP's first product, with an activation f.
 struct ActivationKernels {
   Epilogue alone;  // out (elements) = f(sums + bias)
   // out (elements) = f(gates) · values, both with their bias. The left half of a panel's columns

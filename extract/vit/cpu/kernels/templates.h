@@ -1,5 +1,5 @@
 // The kernels, written once for every vector width and element. Included like vector_math.h, and
-// behind it: no #pragma once, no includes. E is float, std::uint16_t for bf16, or Half.
+// after it: no #pragma once, no includes. E is float, std::uint16_t for bf16, or Half.
 
 // add() multiplies a word of the left operand with a vector of words of the right one.
 struct FloatProduct {
