@@ -1,4 +1,4 @@
-// The charts of html.h share this: scales with round ticks, and SVG text.
+// SVG: scales, text and files of charts.
 #pragma once
 
 #include <string>
@@ -8,6 +8,8 @@
 #include "common/charts/html.h"
 
 namespace coldframe::html {
+
+// The charts of html.h share this: scales with round ticks, and SVG text.
 
 inline constexpr std::size_t kColours = 8;  // c0 … c7 of the page's style
 inline constexpr double kChartWidth = 450;  // of bar charts and histograms, in pixels

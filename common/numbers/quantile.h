@@ -1,4 +1,4 @@
-// Which numbers can be computed with.
+// Finite numbers and their quantiles.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 #include <vector>
 
 namespace coldframe {
+
+// Which numbers can be computed with.
 
 // Training computes in float32, and squares what it learns from: losses and deviations.
 inline constexpr double kMaxLearnt = 1e18;

@@ -1,5 +1,4 @@
-// Which of the processes that a launcher started together this one is, as torchrun and srun say it
-// in the environment.
+// The part of a job that this process does, as a launcher, an array or an option states it.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +6,9 @@
 #include <string>
 
 namespace coldframe {
+
+// Which of the processes that a launcher started together this one is, as torchrun and srun say it
+// in the environment.
 
 using Environment = std::function<const char*(const char* name)>;  // null: not set
 const char* from_environment(const char* name);                    // of this process

@@ -1,6 +1,4 @@
-// What a container, a job or a service leaves to this process: the limits of control groups, of
-// version 2 and 1 (Linux, Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst;
-// Documentation/scheduler/sched-bwc.rst). `root` is that of the file system.
+// What this process may take of the machine: memory, processors and open files.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +7,10 @@
 #include <optional>
 
 namespace coldframe {
+
+// What a container, a job or a service leaves to this process: the limits of control groups, of
+// version 2 and 1 (Linux, Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst;
+// Documentation/scheduler/sched-bwc.rst). `root` is that of the file system.
 
 // Bytes until this process's group, or one that holds it, is at its limit, beyond which Linux kills
 // or throttles it. What the kernel can drop at once, files that were read long ago, is not counted

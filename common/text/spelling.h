@@ -1,4 +1,4 @@
-// Words that stand for values, as command lines and files spell them, read in both directions.
+// Spelling: words of options and files, suggestions for misspelt ones, and one spelling of a name.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,8 @@
 #include <vector>
 
 namespace coldframe {
+
+// Words that stand for values, as command lines and files spell them, read in both directions.
 
 template <typename T>
 using WordTable = std::vector<std::pair<const char*, T>>;  // in the order in which messages list it

@@ -1,4 +1,4 @@
-// A table's column of times: seconds, or dates and times as ISO 8601 writes them.
+// Times in tables, and instants that rounding alone tells apart.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,8 @@
 #include <vector>
 
 namespace coldframe {
+
+// A table's column of times: seconds, or dates and times as ISO 8601 writes them.
 
 // 30 million years: what is beyond is no time.
 inline constexpr double kMaxUnixSeconds = 1e15;

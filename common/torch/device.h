@@ -1,4 +1,4 @@
-// Words of LibTorch's exceptions, without the stack that they carry behind it.
+// The device on which a program computes: choosing it, its threads, and its errors in words.
 #pragma once
 
 #include <c10/core/Stream.h>
@@ -14,6 +14,8 @@
 #include "common/torch/tensor.h"
 
 namespace coldframe {
+
+// Words of LibTorch's exceptions, without the stack that they carry behind it.
 
 inline std::string error_text(const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);

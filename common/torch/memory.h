@@ -1,4 +1,4 @@
-// The memory of whichever device computes: a budget for its tensors, and the most that they took.
+// Memory of devices: what is free, budgets for tensors, and traces of what a computation takes.
 #pragma once
 
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -13,6 +13,8 @@
 #include "common/torch/tensor.h"
 
 namespace coldframe {
+
+// The memory of whichever device computes: a budget for its tensors, and the most that they took.
 
 // Caps what tensors may take on the device that `word` (--device) will name; `bytes` = 0: no cap.
 // Beyond it allocations throw c10::OutOfMemoryError. Call it before resolve_device(): LibTorch

@@ -1,4 +1,5 @@
-// User options for decoding files into frames; each reader uses those that apply to it.
+// Readers of image files and clips behind one interface (`Source`), their registry (`SourceKind`),
+// and the options of a user that they follow.
 #pragma once
 
 #include <cmath>
@@ -19,6 +20,8 @@
 #include "extract/decode/window.h"
 
 namespace coldframe::frames {
+
+// User options for decoding files into frames; each reader uses those that apply to it.
 
 // Slices of a volume to read: [begin, end) with stride `step`; end = −1: to the last one.
 struct SliceRange {

@@ -1,4 +1,4 @@
-// Derives exam ids from files, for manifests without an exam column.
+// Exams of a folder, and the exam that each of a list of files belongs to.
 #pragma once
 
 #include <map>
@@ -9,6 +9,8 @@
 #include "extract/input/exam_list.h"
 
 namespace coldframe::frames {
+
+// Derives exam ids from files, for manifests without an exam column.
 
 struct FilePlace {
   std::string exam;          // empty: nothing names it, or it is skipped with a warning

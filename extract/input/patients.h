@@ -1,4 +1,4 @@
-// Normalizes patient ids for storage in a cache, by one rule for headers, paths and manifests.
+// Patients: one spelling, hashes with a salt, and what a person should know of them.
 #pragma once
 
 #include <filesystem>
@@ -8,6 +8,8 @@
 #include "extract/input/exam_list.h"
 
 namespace coldframe::frames {
+
+// Normalizes patient ids for storage in a cache, by one rule for headers, paths and manifests.
 
 std::size_t count_patients(const ExamList& list);
 

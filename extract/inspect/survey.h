@@ -1,4 +1,4 @@
-// Assesses the quality of an exam's times.
+// Looks at frames of every exam before a job: sizes, times, burned-in text.
 #pragma once
 
 #include <array>
@@ -21,6 +21,8 @@
 #include "extract/preprocess/preprocessing.h"
 
 namespace coldframe::extract::dry_run {
+
+// Assesses the quality of an exam's times.
 
 enum class TimingKind { kUnknown, kPartlyKnown, kSingle, kConstant, kUneven };
 

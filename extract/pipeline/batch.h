@@ -1,5 +1,5 @@
-// Chooses the batch size: the user's, or the largest that still raises throughput, within the
-// memory limit. Pure arithmetic on the caller's measurements.
+// Batches: their size, inputs on the device, features that were computed before, and the forward
+// pass.
 #pragma once
 
 #include <array>
@@ -21,6 +21,9 @@
 #include "extract/vit/backbone.h"
 
 namespace coldframe::extract {
+
+// Chooses the batch size: the user's, or the largest that still raises throughput, within the
+// memory limit. Pure arithmetic on the caller's measurements.
 
 struct BatchLimits {
   std::int64_t batch = 0;           // --batch; 0: auto

@@ -1,4 +1,4 @@
-// The items that decoders pass to the devices, and the queue between them.
+// Decoder threads: exams to inputs of the backbone, in a bounded queue.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +29,8 @@
 #include "extract/preprocess/preprocessing.h"
 
 namespace coldframe::extract {
+
+// The items that decoders pass to the devices, and the queue between them.
 
 // The position of a feature: exam, frame and view.
 struct FramePlace {

@@ -1,4 +1,4 @@
-// Reassembles exams from the features of mixed batches.
+// Features to exams to shards, with the one writer thread.
 #pragma once
 
 #include <chrono>
@@ -27,6 +27,8 @@
 #include "extract/pipeline/pipeline.h"
 
 namespace coldframe::extract {
+
+// Reassembles exams from the features of mixed batches.
 
 // Averages the features of a frame's tiles as they arrive, so that memory holds one feature per
 // frame for any number of tiles. The call that completes an exam returns it, so that a long exam

@@ -1,4 +1,4 @@
-// Assigns exams to the parts of a job.
+// The part of a job that this process does: its exams and what all parts agree on.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,8 @@
 #include "extract/options.h"
 
 namespace coldframe::extract {
+
+// Assigns exams to the parts of a job.
 
 // Assigns each exam to one part, balancing `frames`: longest first to the least loaded part (LPT,
 // Graham 1969). With empty `frames`, exam i goes to part i mod N.

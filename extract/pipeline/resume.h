@@ -1,5 +1,5 @@
-// Checks that a cache and a run store patients in the same way: under two names, one patient could
-// be on both sides of a split.
+// What is left of a job: which exams a cache lacks or has of other sources, and whether it stores
+// patients alike.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,9 @@
 #include "extract/input/select_frames.h"
 
 namespace coldframe::extract {
+
+// Checks that a cache and a run store patients in the same way: under two names, one patient could
+// be on both sides of a split.
 
 // The recipe's note: "as named", "hashes of salt 3fa91c (NFKC_Casefold)"; "" if the input names no
 // patient.

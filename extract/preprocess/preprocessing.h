@@ -1,5 +1,4 @@
-// The configuration of preprocessing from 8-bit RGB frames to backbone inputs. PreparedFrame
-// defines the order of the steps; normalisation comes last, per batch.
+// 8-bit RGB frames to inputs of a backbone: mask, crop, spacing, tiles, resize.
 #pragma once
 
 #include <array>
@@ -18,6 +17,9 @@
 #include "extract/preprocess/normalization.h"
 
 namespace coldframe::preprocess {
+
+// The configuration of preprocessing from 8-bit RGB frames to backbone inputs. PreparedFrame
+// defines the order of the steps; normalisation comes last, per batch.
 
 enum class Resize { kShortest, kSquash, kPad };
 inline const WordTable<Resize> kResizes{

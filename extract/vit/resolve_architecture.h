@@ -1,4 +1,5 @@
-// Prefixes that wrappers add to the names of a model's tensors.
+// The architecture of weights: tensors' names in timm's spelling, and what names, configs and
+// shapes say.
 #pragma once
 
 #include <optional>
@@ -10,6 +11,8 @@
 #include "extract/vit/published/published.h"
 
 namespace coldframe::vit {
+
+// Prefixes that wrappers add to the names of a model's tensors.
 
 // Removes wrapper prefixes (`module.` of DistributedDataParallel, `_orig_mod.` of torch.compile,
 // `model.`, `encoder.`, `backbone.`) repeatedly, while every name has one. Not every name needs

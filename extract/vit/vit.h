@@ -1,5 +1,5 @@
-// A layer's parameters come from a checkpoint, or from random numbers. Layers ask for each by its
-// name and shape as they are built, so that nothing is allocated that the source does not have.
+// A vision transformer: its layers, described once over an interpreter's operations, and the model
+// of them.
 #pragma once
 
 #include <cmath>
@@ -16,6 +16,9 @@
 #include "extract/vit/pooling.h"
 
 namespace coldframe::vit {
+
+// A layer's parameters come from a checkpoint, or from random numbers. Layers ask for each by its
+// name and shape as they are built, so that nothing is allocated that the source does not have.
 
 class WeightSource {
  public:

@@ -1,4 +1,4 @@
-// A run's configuration as a list of names and values.
+// Files of a run: its configuration as names and values, its models and folds.
 #pragma once
 
 #include <string>
@@ -11,6 +11,8 @@
 #include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {
+
+// A run's configuration as a list of names and values.
 
 // Nested objects as "outer.inner", lists of words as "a, b" or "none", and the settings that
 // `--search` tries as their number.

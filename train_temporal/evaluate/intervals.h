@@ -1,4 +1,4 @@
-// The held-out exams of a fold, and ways to take some of them or more of them together.
+// Intervals of metrics and of differences, by patient and between fits.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,8 @@
 #include "train_temporal/evaluate/metrics.h"
 
 namespace coldframe::temporal {
+
+// The held-out exams of a fold, and ways to take some of them or more of them together.
 
 // The held-out exams of one fold. Probabilities of several seeds are averaged before: seeds are not
 // samples.

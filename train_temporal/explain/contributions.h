@@ -1,9 +1,4 @@
-// Integrated gradients (Sundararajan, Taly and Yan 2017, section 3) say how much each frame of an
-// exam adds to what a model says of it, on the straight way from a baseline to the exam. The
-// baseline is the training part's mean feature in every frame (zero, once standardised), at the
-// exam's own times and covariates: what is explained is what the images say. The integral is taken
-// by Gauss–Legendre quadrature with twice as many points until the contributions add up to the
-// difference that they explain (the axiom of completeness).
+// What each frame adds to an output: integrated gradients, and their tables.
 #pragma once
 
 #include <functional>
@@ -18,6 +13,13 @@
 #include "train_temporal/models/sequence_model.h"
 
 namespace coldframe::temporal {
+
+// Integrated gradients (Sundararajan, Taly and Yan 2017, section 3) say how much each frame of an
+// exam adds to what a model says of it, on the straight way from a baseline to the exam. The
+// baseline is the training part's mean feature in every frame (zero, once standardised), at the
+// exam's own times and covariates: what is explained is what the images say. The integral is taken
+// by Gauss–Legendre quadrature with twice as many points until the contributions add up to the
+// difference that they explain (the axiom of completeness).
 
 inline constexpr double kCompleteness = 1e-4;  // largest |Σ contributions − (output − baseline)|
 inline constexpr std::size_t kMinPoints = 16, kMaxPoints = 512;

@@ -1,7 +1,5 @@
-// Mixup (Zhang et al. 2018) of sequences: an exam is trained as a mixture with another one of its
-// batch. Features are mixed frame by frame, the partner's sequence being stretched or shrunk to the
-// exam's length; times, length and mask stay the exam's, whose share is therefore half or more; the
-// loss is that of both labels, with the same shares.
+// What a fit minimises: losses of targets and rows, mixup, early stopping, and the metric of the
+// validation part.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +18,11 @@
 #include "train_temporal/labels/task_kind.h"
 
 namespace coldframe::temporal {
+
+// Mixup (Zhang et al. 2018) of sequences: an exam is trained as a mixture with another one of its
+// batch. Features are mixed frame by frame, the partner's sequence being stretched or shrunk to the
+// exam's length; times, length and mask stay the exam's, whose share is therefore half or more; the
+// loss is that of both labels, with the same shares.
 
 // Gives every item its partner and the share of its own, max(λ, 1 − λ) with λ from Beta(α, α). They
 // depend on the seed, the epoch, the exam and the batch, never on micro-batches.

@@ -1,4 +1,4 @@
-// The devices on which a process computes fits, side by side.
+// Devices of fits side by side, how `auto` chooses one, and what fits take of memory.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,8 @@
 #include "train_temporal/run/options.h"
 
 namespace coldframe::temporal {
+
+// The devices on which a process computes fits, side by side.
 
 // --device, ready for use and bounded by --memory-budget, each. "cuda" and "auto" are all GPUs that
 // this process sees; of several processes of a job step each takes one of its own. "cuda:0,cuda:1"

@@ -1,4 +1,4 @@
-// `coldframe train --require`: what a run may take, asked before it begins.
+// The options of train, evaluate and predict: members, rows and checks.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -27,6 +27,8 @@
 #include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {
+
+// `coldframe train --require`: what a run may take, asked before it begins.
 
 struct Requirements {
   std::uint64_t memory = 0;                   // bytes of tensors on the device; 0: not asked

@@ -1,4 +1,4 @@
-// The questions to a report, as the exams of a cohort answer them.
+// A run's results: questions, characteristics, held-out groups, the report's tables.
 #pragma once
 
 #include <filesystem>
@@ -16,6 +16,8 @@
 #include "train_temporal/run/predictions.h"
 
 namespace coldframe::temporal {
+
+// The questions to a report, as the exams of a cohort answer them.
 
 struct ResolvedQuestions {
   Questions questions;

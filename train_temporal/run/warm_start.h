@@ -1,6 +1,4 @@
-// A tuned fit goes on from the same model on the cached features: fitted first by this run, or
-// taken from an earlier one (Kumar et al. 2022, arXiv:2202.10054: tuning everything at once
-// distorts features, which costs most on patients unlike those of the training).
+// Where a tuned fit starts, and the folder of the backbone that it tuned.
 #pragma once
 
 #include <filesystem>
@@ -14,6 +12,10 @@
 #include "train_temporal/run/cross_validation.h"
 
 namespace coldframe::temporal {
+
+// A tuned fit goes on from the same model on the cached features: fitted first by this run, or
+// taken from an earlier one (Kumar et al. 2022, arXiv:2202.10054: tuning everything at once
+// distorts features, which costs most on patients unlike those of the training).
 
 // The fit on cached features from which a tuned one goes on.
 FitName frozen_fit(const FitName& tuned, const TrainOptions& options);

@@ -1,4 +1,4 @@
-// What a name stands for that is to be written to: links are followed, and devices are no files.
+// Outputs that a command line names: what they are, and what must not be replaced.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +11,8 @@
 #include "common/files/publish/publish.h"
 
 namespace coldframe {
+
+// What a name stands for that is to be written to: links are followed, and devices are no files.
 
 // The file or folder to which the symbolic links at a name lead, also where nothing is there yet. A
 // descriptor's name (/dev/stdout, /proc/self/fd/7) stays. SystemError where they lead nowhere.

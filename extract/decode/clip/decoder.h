@@ -1,4 +1,4 @@
-// Converts decoded pictures to RGB in upright orientation.
+// Decodes a clip: packets to RGB pictures, and which frames are whole where data is damaged.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,8 @@
 #include "extract/decode/source.h"
 
 namespace coldframe::frames {
+
+// Converts decoded pictures to RGB in upright orientation.
 
 // The orientation of a display matrix m (ISO/IEC 14496-12, section 6.2.2), as upright() takes it.
 // The matrix shows column x and row y of the stored picture at column m[0]·x + m[3]·y and row

@@ -1,4 +1,4 @@
-// Detects a clip's container and checks its stated length, before decoding.
+// A clip as packets: its container, its input by FFmpeg, fields, times, and the order of packets.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,8 @@
 #include "extract/decode/clip/ffmpeg.h"
 
 namespace coldframe::frames {
+
+// Detects a clip's container and checks its stated length, before decoding.
 
 // FFmpeg's name of the demuxer for a file that starts with `head`; null if it is no clip.
 const char* clip_demuxer(std::string_view head);

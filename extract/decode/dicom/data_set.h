@@ -1,5 +1,4 @@
-// Input stream of a data set for DCMTK, which parses nested sequences recursively and keeps an
-// object per element. It stops DCMTK before a malformed header exhausts the stack or memory.
+// A DICOM data set read by DCMTK within limits, and DICOMDIR files.
 #pragma once
 
 #include <dcmtk/config/osconfig.h>
@@ -16,6 +15,9 @@
 #include "extract/decode/frame.h"
 
 namespace coldframe::frames::dicom {
+
+// Input stream of a data set for DCMTK, which parses nested sequences recursively and keeps an
+// object per element. It stops DCMTK before a malformed header exhausts the stack or memory.
 
 class BytesProducer : public DcmProducer {
  public:

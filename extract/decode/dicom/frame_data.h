@@ -1,4 +1,4 @@
-// The layout of a DICOM image's samples (PS3.3 C.7.6.3, the Image Pixel module).
+// A DICOM image's pixel data: layout, frames, and decoding of compressed ones.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,8 @@
 #include "extract/decode/source_file.h"
 
 namespace coldframe::frames::dicom {
+
+// The layout of a DICOM image's samples (PS3.3 C.7.6.3, the Image Pixel module).
 
 enum class Photometric { kMonochrome1, kMonochrome2, kPalette, kRgb, kYbrFull, kYbrPartial };
 

@@ -1,4 +1,5 @@
-// Extracts stored values from a decoded frame's bytes (PS3.5 section 8.1).
+// Stored values of DICOM pixels to 8 bits: modality, window or table, padding, and colour. Where
+// the range is to be found in the values, OpenedExam settles it for the whole exam.
 #pragma once
 
 #include <array>
@@ -16,6 +17,8 @@
 #include "extract/decode/window.h"
 
 namespace coldframe::frames::dicom {
+
+// Extracts stored values from a decoded frame's bytes (PS3.5 section 8.1).
 
 class Samples {
  public:

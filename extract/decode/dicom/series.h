@@ -1,5 +1,4 @@
-// A multi-frame object split into several files by its writer (PS3.3 C.7.6.16.2.2.4, a
-// concatenation) becomes one exam.
+// DICOM files of a folder become exams: by series or study, ordered by what their headers state.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +16,9 @@
 #include "extract/decode/source_file.h"
 
 namespace coldframe::frames::dicom {
+
+// A multi-frame object split into several files by its writer (PS3.3 C.7.6.16.2.2.4, a
+// concatenation) becomes one exam.
 
 struct Part {
   std::string whole;                   // the UID of the undivided object

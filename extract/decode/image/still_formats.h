@@ -1,4 +1,4 @@
-// Rotates images upright.
+// Still image formats: signatures, limits and decoders of JPEG, PNG, WebP, BMP and Netpbm.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include "extract/decode/window.h"
 
 namespace coldframe::frames {
+
+// Rotates images upright.
 
 // 1 … 8 as EXIF and TIFF count orientations (tag 274); 1, and everything else, is upright. Same
 // result as Pillow's exif_transpose.

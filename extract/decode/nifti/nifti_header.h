@@ -1,4 +1,4 @@
-// Determines a volume's orientation in the scanner.
+// The header of a NIfTI file, and the orientation of its volume.
 #pragma once
 
 #include <array>
@@ -10,6 +10,8 @@
 #include "extract/decode/window.h"
 
 namespace coldframe::frames {
+
+// Determines a volume's orientation in the scanner.
 
 // The file's axis (0 = i, fastest; 1 = j; 2 = k) along a patient axis.
 struct FileAxis {

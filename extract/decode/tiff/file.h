@@ -1,5 +1,4 @@
-// The decoded samples of one TIFF page, row by row, for any storage layout: strips or tiles,
-// interleaved or planar.
+// A TIFF file: its directories and pages, decoded row by row.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +17,9 @@
 struct tiff;
 
 namespace coldframe::frames {
+
+// The decoded samples of one TIFF page, row by row, for any storage layout: strips or tiles,
+// interleaved or planar.
 
 struct TiffLayout {
   std::int64_t width = 0, height = 0;
