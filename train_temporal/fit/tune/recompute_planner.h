@@ -1,4 +1,4 @@
-// The way that the steps of a fit go (choose.h), and the next smaller one when memory runs out.
+// The way that the steps of a fit go (schedule.h), and the next smaller one when memory runs out.
 #pragma once
 
 #include <algorithm>
