@@ -1,5 +1,5 @@
-// A fit's features lie in memory, are read from the cache as they are wanted, or come from a ViT
-// that is trained with the model: the same loops serve all three.
+// A fit's features are in memory, are streamed from the cache, or come from a ViT that is trained
+// with the model. The same training loops serve all three.
 #pragma once
 
 #include <functional>
@@ -19,32 +19,34 @@ namespace coldframe::temporal {
 
 class FeatureSource {
  public:
-  // Names the view of the dataset that is wanted of an exam. It is called on another thread too.
+  // Returns the index of the view to use for an exam. Also called on another thread.
   using ViewOf = std::function<std::size_t(std::size_t exam)>;
   using Groups = std::vector<std::vector<std::size_t>>;
 
   virtual ~FeatureSource() = default;
 
-  // Batches are made from this: the features at hand. It stays the same object.
+  // The features currently loaded, from which batches are made. Always the same object.
   virtual const Dataset& window() const = 0;
-  // True where the window has every exam in one view alone, the planned one, as its only view.
+  // True if the window holds each exam in a single view, the planned one, as the window's only
+  // view.
   virtual bool one_view() const = 0;
-  // Counts the exams that evaluation had best take in a group.
+  // The preferred number of exams per group in evaluation.
   virtual std::size_t exams_at_once() const = 0;
 
-  // next() will have these groups of exams at hand, one after another, each exam in one view. What
-  // was planned before is dropped.
+  // Sets the groups of exams that successive calls of next() load, each exam in one view. Replaces
+  // any earlier plan.
   virtual void plan(Groups groups, ViewOf view_of) = 0;
   void plan(Groups groups) {
     plan(std::move(groups), [](std::size_t) { return std::size_t{0}; });  // clean
   }
   virtual void next() = 0;
 
-  // Fills the window with the features of all exams at hand, for evaluation.
+  // Fills the window with the features of all exams of the current group, for evaluation.
   virtual void evaluate() {}
-  // Fills the window with the features that `items` use, and runs `body`, which takes the loss back
-  // to them, as far as they ask for a gradient: from there it goes on to what made them. Where they
-  // may go in turn, `body` may be given one part of them after another.
+  // Fills the window with the features that `items` use and runs `body`, whose backward pass leaves
+  // gradients in the window if its features require them; the source then backpropagates these.
+  // With `in_turn` (micro-batching allowed), `body` may be called with one part of `items` after
+  // another.
   using Body = std::function<void(std::span<const BatchItem>)>;
   virtual void train(std::span<const BatchItem> items, bool in_turn, std::uint64_t epoch,
                      const Body& body) {
@@ -53,7 +55,7 @@ class FeatureSource {
   }
 };
 
-// Features that lie in memory, of all exams and views.
+// Features of all exams and views, in memory.
 class LoadedFeatures final : public FeatureSource {
  public:
   explicit LoadedFeatures(const Dataset& dataset) : dataset_(dataset) {}
@@ -69,31 +71,31 @@ class LoadedFeatures final : public FeatureSource {
   const Dataset& dataset_;
 };
 
-// `exams` in groups of `size`.
+// Divides `exams` into groups of `size`.
 FeatureSource::Groups in_groups(const std::vector<std::size_t>& exams, std::size_t size);
 
-// Rows that stay in the cache, a frame's features or its cut: read a few groups of exams ahead of
-// whoever computes or, where memory is limited to little more than a group, just in time.
+// Streams rows (a frame's features or its cut) from the cache: it prefetches a few groups of exams
+// or, if memory holds little more than one group, reads each group when it is needed.
 
 class FeatureStream final : public FeatureSource {
  public:
-  // `dataset`: one that was loaded from a cache; it must live on. The window's features are rows of
-  // that kind, [rows, …] as stored. `ahead`: bytes that reading ahead may take, the group at hand
-  // included; 0: half of what memory has left.
+  // `dataset`: loaded from a cache; must outlive this. The window's features are rows of `kind`,
+  // [rows, …] as stored. `ahead`: max bytes for prefetching, the current group included; 0: half of
+  // the free memory.
   explicit FeatureStream(const Dataset& dataset, RowKind kind = RowKind::kFeatures,
                          std::uint64_t ahead = 0);
   ~FeatureStream() override;
   FeatureStream(const FeatureStream&) = delete;
   FeatureStream& operator=(const FeatureStream&) = delete;
 
-  // Of the sequences, it has those of the group at hand.
+  // Holds the sequences of the current group only.
   const Dataset& window() const override { return window_; }
   const std::vector<std::size_t>& exams_at_hand() const { return at_hand_; }
   bool one_view() const override { return true; }
   std::size_t exams_at_once() const override;
   using FeatureSource::plan;
   void plan(Groups groups, ViewOf view_of) override;
-  // Waits for the next group. DataError and CacheError as load_dataset().
+  // Waits for the next group. Throws DataError and CacheError as load_dataset() does.
   void next() override;
 
  private:
@@ -115,12 +117,12 @@ class FeatureStream final : public FeatureSource {
   std::uint64_t ahead_;
   ViewOf view_of_;
   Groups groups_;
-  std::size_t next_ = 0;  // of groups_, where none is read ahead
+  std::size_t next_ = 0;  // index into groups_ if nothing is prefetched
   std::optional<BoundedQueue<Group>> queue_;
   std::jthread reader_;
 };
 
-// The dataset's features, from memory or from its cache. It must live on.
+// The dataset's features, from memory or from its cache. `dataset` must outlive the source.
 std::unique_ptr<FeatureSource> source_of(const Dataset& dataset);
 
 }  // namespace coldframe::temporal

@@ -1,5 +1,5 @@
-// Intervals of one figure from its standard error, each on the scale that fits the figure, and the
-// bounds that hold where there is no standard error.
+// Confidence intervals of a metric from its standard error, on the scale that suits the metric, and
+// bounds for cases without a standard error.
 #pragma once
 
 #include <cstddef>
@@ -8,18 +8,17 @@
 
 namespace coldframe::temporal {
 
-// A figure's error, as far as it is known.
+// What is known of a metric's error.
 struct Spread {
   double variance = 0;
-  double freedom = 0;     // degrees of it
-  std::size_t units = 0;  // independent patients, or pairs of them, that it rests on
+  double freedom = 0;     // degrees of freedom
+  std::size_t units = 0;  // independent patients, or pairs, on which it rests
   bool are_pairs = false;
-  // Trials of a share that patients are where the exams of each agree; 0: unknown.
+  // Number of binomial trials that the patients represent if each one's exams agree; 0: unknown.
   double trials = 0;
-  // The patients' part in the error has this coefficient of skewness over √n, as G1 of Joanes and
-  // Gill 1998, and these degrees of freedom that a variance has by its kurtosis, 2 / CV²
-  // (Satterthwaite 1946; Mood, Graybill and Boes 1974, theorem VI.2): few where few patients make
-  // up most of it.
+  // Of the patients' contribution to the error: skewness over √n (G1 of Joanes and Gill 1998), and
+  // the degrees of freedom of its variance by kurtosis, 2 / CV² (Satterthwaite 1946; Mood, Graybill
+  // and Boes 1974, theorem VI.2), which are low if few patients dominate.
   double skewness = 0, freedom_of_variance = 0;
 };
 
@@ -27,33 +26,30 @@ struct Bounds {
   MetricValue low, high;
 };
 
-// `level`: 0.95.
-// Shares and rank statistics: the score interval of a proportion (Wilson 1927) among as many trials
-// as have the figure's variance (Korn and Graubard 1998), with Student's quantile. Near 1 a few
-// patients decide about that variance, and it is often far too small: it is moderated (Smyth 2004,
-// eq. 2 of its section 3) towards that of `trials`, which counts as one degree of freedom.
-// Correlations and kappa: the same on (1 + x) / 2.
-// Errors and losses: most patients have small ones and few have large ones; Student's statistic of
-// such a mean is made symmetric (Hall 1992, On the removal of skewness by transformation, g2).
-// R² is on the logarithm of 1 − R², the calibration line as it is.
-// A figure that no patient contradicts, such as an AUROC of 1, is bounded by what `units`
-// independent trials without a failure exclude: α^(1/n), of which 3/n is the rule of thumb. An
-// AUROC is 1 only if all disjoint pairs of an ill and a healthy patient are in order, so that these
-// pairs are its trials.
-// Undefined, with the reason, where the sample is too small, and of the ECE, which binning biases
-// upwards.
+// `level`: 0.95. Proportions and rank statistics: the score interval of a proportion (Wilson 1927)
+// with the effective number of trials that gives the metric's variance (Korn and Graubard 1998) and
+// Student's quantile. Near 1 a few patients determine that variance, and it is often far too small:
+// it is moderated (Smyth 2004, eq. 2 of section 3) towards that of `trials`, which counts as one
+// degree of freedom. Correlations and kappa: the same on (1 + x) / 2. Errors and losses: most
+// patients have small ones and few have large ones, so Student's statistic is symmetrised (Hall
+// 1992, On the removal of skewness by transformation, g2). R²: on log(1 − R²). Calibration line:
+// untransformed. A metric that no patient contradicts, such as an AUROC of 1, is bounded by what
+// `units` independent trials without a failure exclude: α^(1/n) (rule of thumb: 3/n). An AUROC is 1
+// only if all disjoint pairs of an ill and a healthy patient are in order, so these pairs are its
+// trials. Undefined, with the reason, if the sample is too small, and for the ECE, which binning
+// biases upwards.
 Bounds bounds_of(Metric metric, double value, const Spread& spread, double level);
 
-// No value of the metric is outside of these.
+// The range of possible values of a metric.
 struct MetricRange {
   double low, high;
 };
 MetricRange range_of(Metric metric);
 
-// The same for a share alone, whatever the size of its sample.
+// bounds_of() for a proportion, whatever the sample size.
 Bounds share_bounds(double share, const Spread& spread, double level);
 
 double normal_quantile(double share);
-double student_quantile(double share, double freedom);  // of two degrees of freedom or more
+double student_quantile(double share, double freedom);  // freedom ≥ 2
 
 }  // namespace coldframe::temporal

@@ -1,5 +1,5 @@
-// Calibration says how far probabilities can be believed. Two choices are made on the validation
-// part alone: the temperature and the decision threshold.
+// Calibration of probabilities. Temperature and decision threshold are chosen on the validation
+// part only.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ std::vector<double> softmax(std::span<const double> logits, std::size_t classes,
                             double temperature = 1.0);
 
 // The temperature that minimises the log loss of softmax(logits / T) (Guo et al. 2017), within
-// [0.05, 20]. 1 when there is nothing to learn from (no exams, or all of one class).
+// [0.05, 20]. 1 if there is nothing to learn from (no exams, or a single class).
 double fit_temperature(std::span<const double> logits, std::size_t classes,
                        std::span<const int> label);
 
@@ -25,20 +25,20 @@ struct Threshold {
   MetricValue
       youden;  // sensitivity + specificity − 1 reached there; undefined: `value` is the default
 };
-// Binary: maximises Youden's J. Lies halfway between two neighbouring scores; of equally good ones
-// the nearest to 0.5.
+// Binary: maximises Youden's J. Lies halfway between two adjacent scores; ties go to the one
+// nearest to 0.5.
 Threshold youden_threshold(std::span<const double> score, std::span<const int> positive);
 
 // Bins of equal width over [0, 1]; a bin holds [low, high), the last one [low, 1]. Binary: the
-// probability of class 1 against the share of class 1. Many classes: the highest probability
-// against the share of correct decisions by it.
+// probability of class 1 versus the fraction of class 1. Multi-class: the highest probability
+// versus the fraction of correct argmax decisions.
 inline constexpr std::size_t kReliabilityBins = 15;
 struct ReliabilityBin {
   std::size_t count = 0;
   double mean_probability = 0, observed = 0;  // 0 in an empty bin
   Spread spread;                              // of `observed`, by patient
 };
-// `patients`: of each exam; empty: spreads are left out.
+// `patients`: of each exam; empty: without spreads.
 std::vector<ReliabilityBin> reliability(const ScoredExams& exams,
                                         std::size_t bins = kReliabilityBins,
                                         std::span<const std::size_t> patients = {});
@@ -46,8 +46,8 @@ std::vector<ReliabilityBin> reliability(const ScoredExams& exams,
 MetricValue expected_calibration_error(const ScoredExams& exams,
                                        std::size_t bins = kReliabilityBins);
 
-// Logistic regression of the label on the logit of p (binary), unpenalised: a calibrated model has
-// slope 1 and intercept 0. p is clipped to [1e-7, 1 − 1e-7], as a float32 softmax says no more.
+// Unpenalised logistic regression of the label on the logit of p (binary): a calibrated model has
+// slope 1 and intercept 0. p is clipped to [1e-7, 1 − 1e-7], the resolution of a float32 softmax.
 struct CalibrationLine {
   MetricValue slope, intercept;
 };

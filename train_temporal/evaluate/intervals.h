@@ -16,15 +16,15 @@
 
 namespace coldframe::temporal {
 
-// The held-out exams of a fold, and ways to take some of them or more of them together.
+// The held-out exams of a fold, with subsets and unions of them.
 
-// The held-out exams of one fold. Probabilities of several seeds are averaged before: seeds are not
+// The held-out exams of one fold. Probabilities are already averaged over seeds: seeds are not
 // samples.
 struct FoldScores {
   std::size_t repeat = 0, fold = 0;
   ScoredExams exams;
-  std::vector<std::size_t> patient;  // [N] any numbering that is the same in all folds and models
-  // The patients whose exams the fold holds out, with or without a label. Empty: `patient`.
+  std::vector<std::size_t> patient;  // [N] any numbering that is consistent over folds and models
+  // All patients whose exams the fold holds out, labelled or not. Empty: `patient`.
   std::vector<std::size_t> drawn_from = {};
 
   const std::vector<std::size_t>& held_out() const {
@@ -32,31 +32,30 @@ struct FoldScores {
   }
 };
 
-// The exams at `rows`, in that order, each as often as it is named.
+// The exams at `rows`, in that order, with repetitions.
 ScoredExams exams_at(const ScoredExams& from, std::span<const std::size_t> rows);
 
-// The exams of all folds together, one part for each repeat.
+// Pools the exams of all folds of each repeat.
 std::vector<FoldScores> pooled_by_repeat(std::span<const FoldScores> folds);
 
 // Intervals by patient, and paired differences between two models on the same patients.
 //
-// How much a figure owes to chance among patients is told by leaving out each of them in turn (the
-// jackknife; of AUROCs of one exam a patient it is the variance of DeLong et al. 1988). Patients
-// are compared with those of their own class (and of their fold, where a figure is a mean over
-// folds), so that small folds do not make intervals too narrow, as resamples of them do. bounds.h
-// makes intervals of it.
+// The jackknife over patients estimates the sampling variance of a metric (for AUROCs with one exam
+// per patient it is the variance of DeLong et al. 1988). It is stratified by class (and by fold, if
+// a metric is a mean over folds), so that small folds do not make intervals too narrow, as
+// bootstrap resamples of them do. bounds.h turns the variance into intervals.
 
-// Claims, of which a report makes several at once, take intervals of this level.
+// The interval level for claims, of which a report makes several at once.
 inline constexpr double kClaimLevel = 0.99;
 
 struct Estimate {
   MetricValue value;
-  MetricValue low, high;  // undefined, with the reason, where nothing bounds the value
-  // The same at kClaimLevel; NaN where nothing bounds the value.
+  MetricValue low, high;  // undefined, with the reason, if nothing bounds the value
+  // The same at kClaimLevel; NaN if nothing bounds the value.
   double claim_low = std::numeric_limits<double>::quiet_NaN();
   double claim_high = std::numeric_limits<double>::quiet_NaN();
-  // Of differences, see include_fits(): the standard error by which fits differ beside patients;
-  // NaN where there is one fit.
+  // Of differences, see include_fits(): the standard error between fits, in addition to patients;
+  // NaN with a single fit.
   double error_of_fits = std::numeric_limits<double>::quiet_NaN();
 };
 
@@ -66,33 +65,33 @@ struct MetricSummary {
   Estimate pooled;                    // of all exams of a repeat, averaged over repeats
   double sd_over_folds = 0;           // n − 1; NaN with fewer than two folds
   std::vector<MetricValue> per_fold;  // in the order of the folds given
-  // Whether mean_over_folds is the figure to report: MetricRow::over_folds, and half of the folds
-  // or more have one.
+  // True if mean_over_folds is to be reported: MetricRow::over_folds is set and at least half of
+  // the folds have a value.
   bool by_fold = false;
 
   const Estimate& primary() const { return by_fold ? mean_over_folds : pooled; }
 };
 
-// The value of every metric in every fold and repeat, on the data as they are and without each
-// patient. NaN where undefined.
+// Every metric in every fold and repeat, on all data and with each patient left out. NaN if
+// undefined.
 struct MetricTable {
   struct Row {                   // of one metric
     std::vector<double> fold;    // in the order of the folds given
     std::vector<double> pooled;  // one per repeat
   };
-  struct Block {               // one patient, or some of very many
+  struct Block {               // one patient, or a group if there are very many
     std::size_t fold = 0;      // of the first repeat, among the folds given
-    int of_class = 0;          // the one of most of its exams; −1: it has none here
+    int of_class = 0;          // the class of most of its exams; −1: it has no exams here
     std::vector<Row> without;  // [metric]
   };
   std::vector<Metric> metrics;
   std::vector<std::vector<MetricValue>> per_fold;  // [metric][fold]
   std::vector<std::vector<MetricValue>> pooled;    // [metric][repeat]
   std::vector<Block> blocks;
-  std::vector<std::size_t> patients_of_class;  // that have exams of it; of numbers: all
-  std::size_t patients = 0;                    // that have labelled exams
-  // Disjoint pairs of patients of one class and of the others within folds, of the class with the
-  // fewest: what an AUROC of 1 rests on.
+  std::vector<std::size_t> patients_of_class;  // patients with exams of the class; for numbers: all
+  std::size_t patients = 0;                    // patients with labelled exams
+  // Number of disjoint pairs, within folds, of a patient of one class and one of the others, for
+  // the class with the fewest: the basis of an AUROC of 1.
   std::size_t pairs = 0;
   double level = 0.95;
 };
@@ -104,13 +103,13 @@ MetricTable leave_out_patients(std::span<const FoldScores> folds, double level =
 std::vector<MetricSummary> summarize(const MetricTable& table);
 
 // The mean over several targets of the same exams: macro AUROC and AUPRC of binary targets.
-// Undefined where it is for one of them, as in scikit-learn. The tables must come from the same
+// Undefined if it is so for one target, as in scikit-learn. The tables must come from the same
 // folds.
 MetricTable macro_table(std::span<const MetricTable> targets);
 
 // a − b, fold by fold. Both tables must come from the same held-out exams in the same folds. The
-// interval joins those of a and b (MOVER: Zou and Donner 2008, after Newcombe 1998), so that it
-// means something where one of them is perfect.
+// interval combines those of a and b (MOVER: Zou and Donner 2008, after Newcombe 1998), so that it
+// is meaningful even if one of them is perfect.
 struct PairedDifference {
   Metric metric = nullptr;
   Estimate mean_over_folds, pooled;
@@ -120,7 +119,7 @@ struct PairedDifference {
 };
 std::vector<PairedDifference> paired_differences(const MetricTable& a, const MetricTable& b);
 
-// a − b of figures of different patients, likewise.
+// a − b of metrics on different patients, likewise.
 Estimate unpaired_difference(const Estimate& a, const Estimate& b);
 
 // The variance that a figure owes to chance among patients, from leaving out each of them in turn.
@@ -128,10 +127,10 @@ Estimate unpaired_difference(const Estimate& a, const Estimate& b);
 // A figure is the mean over folds, or the pooled one.
 enum class Aggregation { kOverFolds, kPooled };
 
-// Each patient changes a figure by so much when left out, beside the others of the same stratum;
-// one alone is compared with the figure itself. The squares add up to the jackknife's variance,
-// (g − 1) / g · Σ (a − ā)² over the g patients of each stratum. NaN where the figure is undefined
-// without one of the patients; those that have no exams here are left out.
+// By how much leaving out each patient changes a metric, relative to the mean of its stratum; a
+// patient alone in its stratum is compared with the metric itself. The squares add up to the
+// jackknife variance, (g − 1) / g · Σ (a − ā)² over the g patients of each stratum. NaN if the
+// metric is undefined without one of the patients. Patients without exams here are left out.
 struct Influences {
   std::vector<double> by;
   std::vector<std::pair<std::size_t, int>> stratum;  // fold (of means over folds), class
@@ -139,12 +138,12 @@ struct Influences {
 Influences changes_of(const MetricTable& table, std::size_t metric, Aggregation taken,
                       double value);
 double covariance(const Influences& a, const Influences& b);
-double freedom_of(const Influences& changes);  // of the variance: Satterthwaite's over classes
+double freedom_of(const Influences& changes);  // of the variance: Satterthwaite's, over classes
 
-double mean_defined(std::span<const double> numbers);  // NaN where none is
+double mean_defined(std::span<const double> numbers);  // NaN if none is defined
 
-// A perfect figure rests on all patients, or on those of the class that has the fewest where each
-// class counts by itself.
+// The independent units on which a perfect metric rests: all patients, or those of the rarest class
+// if each class counts separately.
 std::size_t units_of(const MetricTable& table, std::size_t metric, Aggregation taken);
 
 Spread spread_of(const MetricTable& table, std::size_t metric, Aggregation taken,
@@ -158,40 +157,39 @@ struct BootstrapOptions {
   double level = 0.95;
 };
 
-// Counts how often each patient is drawn in one resample: count[p] for every patient number, given
-// the patients of each stratum.
+// How often each patient is drawn in one resample: count[p] by patient number. `strata`: the
+// patients of each stratum.
 std::vector<std::uint32_t> draw_patients(const std::vector<std::vector<std::size_t>>& strata,
                                          std::size_t patient_count, std::uint64_t seed,
                                          std::uint64_t resample);
 
-// The folds with the exams of patients that are drawn with replacement within the folds of the
-// first repeat; every repeat sees the same draw, as repeats are not new patients.
+// Resamples patients with replacement within the folds of the first repeat. Every repeat uses the
+// same draw, since repeats are not new patients.
 std::vector<ScoredExams> resample_folds(std::span<const FoldScores> folds, std::uint64_t seed,
                                         std::uint64_t resample);
 
-// Fits of one model differ by chance beside patients: a claim about what a model finds, and not
-// about the fits at hand, has to know by how much.
+// Fits of one model vary by chance, in addition to patients. A claim about a model, rather than
+// about the given fits, must include this variance.
 
-// The figures of several fits alone, [part][fit]. A part is a fold, or the folds of a repeat
-// together; NaN where a figure is undefined.
+// The metric of each single fit, [part][fit]. A part is a fold, or the pooled folds of a repeat.
+// NaN if undefined.
 using FiguresOfFits = std::vector<std::vector<double>>;
 
 struct MetricOfFits {
   FiguresOfFits over_folds, pooled;
 };
 
-// Of every metric of the table, which is that of `folds`. `fits`: [fit] the same folds, as scored
-// by each fit of a fold alone. Without these, repeats of the split are taken for fits of one part;
-// empty where there is one repeat.
+// For every metric of `table`, which was made from `folds`. `fits`: [fit] the same folds, scored by
+// a single fit each. Without them, repeats of the split count as fits of one part; empty with a
+// single repeat.
 std::vector<MetricOfFits> figures_of_fits(const MetricTable& table,
                                           std::span<const FoldScores> folds,
                                           std::span<const std::vector<FoldScores>> fits);
 
-// Takes into the intervals of a − b that the fits of both differ. The figure of averaged fits has
-// the variance of the mean of so many fits in each part, with Student's quantile; the reaches of
-// patients and of fits are joined as those of independent terms of a sum (Zou and Donner 2008).
-// Leaves them as they are where `a` and `b` do not have the same number of fits, or too few (less
-// than two degrees of freedom).
+// Widens the intervals of a − b by the variance between fits. Averaged fits have the variance of a
+// mean over the fits in each part, with Student's quantile; the half-widths from patients and from
+// fits are combined as for independent terms of a sum (Zou and Donner 2008). No change if `a` and
+// `b` differ in the number of fits, or have too few (less than two degrees of freedom).
 void include_fits(std::vector<PairedDifference>& differences, const std::vector<MetricOfFits>& a,
                   const std::vector<MetricOfFits>& b, double level);
 

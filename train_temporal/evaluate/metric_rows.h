@@ -1,4 +1,4 @@
-// The exams that metrics are computed of, with what several metrics need.
+// The exams of which metrics are computed, with intermediate results that several metrics share.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,12 @@
 
 namespace coldframe::temporal {
 
-// The labels and decisions of one exam's frames, in their order.
+// The labels and decisions of one exam's frames, in order.
 struct FrameSequence {
   std::vector<int> label, decision;
 };
 
-// Computes each part when it is first asked for. Expects one exam or more, whose scores are all
-// numbers.
+// Computes each part lazily. Requires at least one exam, and no NaN scores.
 class MetricInput {
  public:
   explicit MetricInput(const ScoredExams& of) : exams(of) {}
@@ -26,7 +25,7 @@ class MetricInput {
   const CalibrationLine& calibration() const;           // binary
   const std::vector<FrameSequence>& sequences() const;  // per frame
 
-  // Why a metric that needs every class has no value; empty when it has one.
+  // Why a metric that needs every class is undefined; empty if it is defined.
   std::string missing_class() const;
 
  private:

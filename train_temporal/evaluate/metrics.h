@@ -1,5 +1,5 @@
-// What metrics are computed of, and the statistics on their own, equal to scikit-learn's and
-// SciPy's. Pure functions over plain vectors. The metrics themselves are rows (metric_table.h).
+// The inputs of metrics, and the basic statistics, equal to scikit-learn's and SciPy's. Pure
+// functions over plain vectors. The metrics themselves are rows (metric_table.h).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace coldframe::temporal {
 
-// A number, or the reason why there is none (then NaN).
+// A number, or NaN and the reason why it is undefined.
 struct MetricValue {
   double value = std::numeric_limits<double>::quiet_NaN();
   std::string undefined;  // empty: `value` holds
@@ -24,35 +24,35 @@ struct MetricValue {
   bool defined() const { return undefined.empty(); }
 };
 
-// Labels are on a scale: nominal ones name a class, ordinal ones say which class is the higher one,
-// numbers say how much, times when an event came, if it did.
+// The measurement scale of labels: unordered classes, ordered classes, numbers, or times to an
+// event.
 enum class Scale { kNominal, kOrdinal, kNumber, kTime };
 
-// A row is of this exam, and of this frame of it where the target is per frame. Any numbers do that
-// tell the exams apart and ascend with the frames.
+// The exam of a row, and for per-frame targets its frame. Any numbers that identify the exams and
+// ascend with the frames.
 struct FrameOfExam {
   std::size_t exam = 0, frame = 0;
 };
 
-// Exams, or frames of exams: what is true of each, what a model predicted and what was decided.
-// A row of `predicted` holds
-//   of classes: the probability of each; binary ones are two, of which class 1 is the positive one;
+// Exams, or frames of exams, with true labels, predictions and decisions. A row of `predicted`
+// holds
+//   for classes: the probability of each; binary targets have two, of which class 1 is positive;
 //   of a number: the prediction. `number` is the true one, labels and decisions are 0;
 //   of a time to an event: a risk, then the share without an event at each of `horizons`. `number`
 //   is the time, and the label 1 where the event came then, 0 where the exam was followed up to it
 //   without one.
-// One type and no variant of three: whoever resamples, pools, averages or leaves patients out takes
-// rows as they are, whatever was predicted.
+// A single type instead of a variant of three: resampling, pooling, averaging and leaving out
+// patients do not depend on what was predicted.
 struct ScoredExams {
   std::size_t width = 2;
   std::vector<double> predicted;  // [N, width] row-major
   std::vector<int> label;         // [N]
   std::vector<int> decision;      // [N] see decide()
   Scale scale = Scale::kNominal;
-  std::vector<double> number = {};    // [N] the true ones
+  std::vector<double> number = {};    // [N] true numbers
   std::vector<double> horizons = {};  // ascending
   bool per_frame = false;
-  std::vector<FrameOfExam> frame = {};  // [N], or none where only exams count
+  std::vector<FrameOfExam> frame = {};  // [N], or empty if only exams count
 
   std::size_t size() const { return label.size(); }
   std::size_t label_count() const { return scale == Scale::kTime ? 2 : width; }
@@ -61,16 +61,16 @@ struct ScoredExams {
   }
 };
 
-// Binary: class 1 where its probability ≥ threshold. Many classes: the most probable one (the first
-// of equals); the threshold is not used.
+// Binary: class 1 if its probability ≥ threshold. Multi-class: the most probable class (the first
+// of equals); `threshold` is unused.
 std::vector<int> decide(std::span<const double> probability, std::size_t classes, double threshold);
 
-// The two rank statistics on their own. `positive` [N] is 0 or 1; both need exams of each, although
-// the average precision of positives alone could be called 1.
+// The two rank statistics. `positive` [N] is 0 or 1. Both require exams of each class, although the
+// average precision of positives only could be called 1.
 MetricValue auroc(std::span<const double> score, std::span<const int> positive);
 MetricValue average_precision(std::span<const double> score, std::span<const int> positive);
 
-// The figures of predicted numbers.
+// Metrics of predicted numbers.
 MetricValue r_squared(std::span<const double> truth, std::span<const double> predicted);
 MetricValue mean_absolute_error(std::span<const double> truth, std::span<const double> predicted);
 MetricValue root_mean_squared_error(std::span<const double> truth,
@@ -83,7 +83,7 @@ ConfusionMatrix confusion_matrix(const ScoredExams& exams);
 
 // A curve has one point per distinct score, from the highest threshold down. ROC: x = false
 // positive rate, y = true positive rate, first point (0, 0) at +∞. PR: x = recall, y = precision,
-// first point (0, 1) at +∞. Empty when a class has no exam.
+// first point (0, 1) at +∞. Empty if a class has no exam.
 struct Curve {
   std::vector<double> x, y, threshold;
 };
@@ -97,16 +97,16 @@ struct OneVsRest {
 };
 OneVsRest one_vs_rest(const ScoredExams& exams, std::size_t of_class);
 
-// Values of curves at places that they share, and their mean.
+// Curves evaluated on a common grid, and their mean.
 
-// y of a curve at each of `grid`. ROC: linear between its points, the highest y at a vertical step.
-// PR: the precision at the highest threshold that reaches the recall, so that the area is the
+// y of a curve at each point of `grid`. ROC: linear interpolation, the highest y at a vertical
+// step. PR: the precision at the highest threshold that reaches the recall, so that the area is the
 // average precision.
 std::vector<double> roc_at(const Curve& curve, const std::vector<double>& grid);
 std::vector<double> precision_at(const Curve& curve, const std::vector<double>& grid);
 
-// Mean of several curves point by point, and their range. Curves may differ in length: each point
-// takes those that reach it.
+// Pointwise mean and range of several curves. Curves may differ in length: each point uses those
+// that reach it.
 struct Averages {
   std::vector<double> mean, low, high;
 };

@@ -1,5 +1,4 @@
-// Figures at a threshold that a clinic would choose, and what a decision by the model is worth
-// there. Binary targets alone.
+// Metrics at a clinically chosen threshold, and decision curves. Binary targets only.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +9,10 @@
 
 namespace coldframe::temporal {
 
-// The predictive values where a share `prevalence` is ill, whatever it is in the sample, by Bayes'
-// rule. Both are ratios of sensitivity and specificity, of whose intervals theirs are joined
-// (MOVER-R: Donner and Zou 2012, Closed-form confidence intervals for functions of the normal mean
-// and standard deviation), so that they mean something where one of these is 1.
+// The predictive values at a given prevalence, independent of that of the sample, by Bayes' rule.
+// Both are ratios of sensitivity and specificity; their intervals are combined from those of the
+// two (MOVER-R: Donner and Zou 2012, Closed-form confidence intervals for functions of the normal
+// mean and standard deviation), so that they are meaningful even if one of the two is 1.
 struct PredictiveValues {
   Estimate positive, negative;
 };
@@ -22,17 +21,17 @@ PredictiveValues predictive_values(const Estimate& sensitivity, const Estimate& 
 
 // A point of the ROC curve.
 struct OperatingPoint {
-  MetricValue share;     // the highest that the curve has
-  double threshold = 0;  // decides for the positive class from here on
+  MetricValue share;     // the highest on the curve
+  double threshold = 0;  // scores ≥ threshold are positive
 };
-// The highest sensitivity whose specificity is `at_least` or more, and the other way round.
+// The highest sensitivity with specificity ≥ `at_least`, and vice versa.
 OperatingPoint sensitivity_at(const ScoredExams& exams, double at_least);
 OperatingPoint specificity_at(const ScoredExams& exams, double at_least);
 
-// The same of the exams of all folds together, the mean over repeats (and over their thresholds).
-// The point depends on single exams, which the jackknife cannot follow: the variance is that over
-// resamples of patients, and never less than that of a share among as many patients of its class;
-// the interval is the score interval that it makes.
+// The same for the pooled exams of all folds, averaged over repeats (thresholds, too). The point
+// depends on single exams, where the jackknife fails: the variance comes from bootstrap resamples
+// of patients, with the binomial variance for the number of patients of the class as its minimum;
+// the interval is the corresponding score interval.
 struct OperatingEstimate {
   Estimate share;
   double threshold = 0;
@@ -41,10 +40,10 @@ using PointOf = OperatingPoint (*)(const ScoredExams& exams, double at_least);
 OperatingEstimate operating_point(std::span<const FoldScores> folds, PointOf point_of,
                                   double at_least, const BootstrapOptions& options);
 
-// The net benefit of treating from a probability on, in true positives per exam: each false one
-// costs what that probability says it is worth (Vickers and Elkin 2006).
+// The net benefit of treating above a threshold probability, in true positives per exam; the odds
+// of the threshold weigh false positives (Vickers and Elkin 2006).
 struct DecisionCurve {
-  std::vector<double> threshold, model, all;  // treating none is worth 0
+  std::vector<double> threshold, model, all;  // treating none has net benefit 0
 };
 // At 0.01, 0.02, … up to 0.99.
 DecisionCurve decision_curve(const ScoredExams& exams);

@@ -19,12 +19,12 @@
 
 namespace coldframe::temporal {
 
-// Mixup (Zhang et al. 2018) of sequences: an exam is trained as a mixture with another one of its
-// batch. Features are mixed frame by frame, the partner's sequence being stretched or shrunk to the
-// exam's length; times, length and mask stay the exam's, whose share is therefore half or more; the
-// loss is that of both labels, with the same shares.
+// Mixup (Zhang et al. 2018) of sequences: mixes an exam with another one of its batch. Features are
+// mixed frame by frame, with the partner's sequence stretched or shrunk to the exam's length.
+// Times, length and mask remain the exam's, so its weight is at least one half. The loss combines
+// both labels with the same weights.
 
-// Gives every item its partner and the share of its own, max(λ, 1 − λ) with λ from Beta(α, α). They
+// Draws for every item its partner and its own weight, max(λ, 1 − λ) with λ ~ Beta(α, α). They
 // depend on the seed, the epoch, the exam and the batch, never on micro-batches.
 void draw_partners(std::span<BatchItem> items, const Dataset& dataset, double alpha,
                    std::uint64_t seed, std::uint64_t epoch);
@@ -33,18 +33,19 @@ void draw_partners(std::span<BatchItem> items, const Dataset& dataset, double al
 inline constexpr double kMinMixup = 0.01, kMaxMixup = 4;
 double draw_beta(double alpha, CounterRandom& random);
 
-// A fit minimises the losses of all targets of a cohort, with their weights.
+// The objective of a fit: the weighted losses of all targets of a cohort.
 
-// Sums of losses by target, with what each has to be divided by, so that parts add up.
+// Sums of losses and their divisors by target, so that the sums of parts of a batch add up.
 struct LossSum {
   struct Part {
     double loss = 0, weight = 0;
   };
   std::vector<Part> targets;
-  torch::Tensor on_device = {};  // of the first target, double: what a device adds to `targets`
+  torch::Tensor on_device =
+      {};  // double: the first target's, summed on the device; adds to `targets`
 
-  // Each target's mean loss over its labelled exams (or frames), and of these the mean over the
-  // targets that have any; 0 when none has.
+  // The mean over targets of each target's mean loss over its labelled exams (or frames); targets
+  // without labels are left out; 0 if none has any.
   double mean() const;  // waits for the device
   std::size_t labeled_targets() const;
   LossSum& operator+=(const LossSum& other);
@@ -53,13 +54,13 @@ struct LossSum {
 
 struct ObjectiveOptions {
   LossOptions loss;
-  double label_smoothing = 0;  // classes: this share of a label goes to all of them alike
-  bool class_weights = false;  // every class counts the same, by the labels of the training part
+  double label_smoothing = 0;  // label smoothing ε: fraction spread uniformly over all classes
+  bool class_weights = false;  // equal total weight per class, by the training labels
 };
 
-// The outputs [C] of each exam of a batch; ordered, so that sums over it are.
+// The outputs [C] of each exam of a batch; an ordered map, so that sums have a fixed order.
 using BatchOutputs = std::map<std::size_t, std::vector<double>>;
-// Adds those of a part, [B, C] in its order, of targets of exams.
+// Adds the outputs of a part, [B, C] in its order; for per-exam targets.
 void add_outputs(BatchOutputs& all, const PackedBatch& part, const float* outputs,
                  std::size_t width);
 
@@ -69,30 +70,29 @@ class Objective {
   Objective(const Targets& targets, const std::vector<std::size_t>& train,
             const ObjectiveOptions& options);
 
-  // True where a loss is one of all exams of a batch, as Cox's is: before add() is given the parts
-  // of a batch, couple() must be given the outputs of all of it.
+  // True if a loss couples all exams of a batch, as Cox's does: then call couple() with the outputs
+  // of the whole batch before add() with its parts.
   bool couples() const;
   void couple(const BatchOutputs& batch);
 
-  // Gives a sum whose losses are 0, with what the losses over `items` are divided by.
+  // Returns a LossSum with losses 0 and the divisors of the losses over `items`.
   LossSum weights_of(std::span<const BatchItem> items) const;
-  // Adds the losses of `batch` to those of `sum`. outputs: [B, C] in the batch's order (per-frame
-  // targets: [N, C]); d_outputs receives the gradient of the mean loss of a batch with the weights
+  // Adds the losses of `batch` to `sum`. outputs: [B, C] in the order of the batch (per-frame
+  // targets: [N, C]). d_outputs receives the gradient of the mean loss of a batch with the divisors
   // `total`, which may be `sum`.
   void add(const PackedBatch& batch, const float* outputs, const LossSum& total, LossSum& sum,
            float* d_outputs) const;
-  // False where of() of these exams is the same whatever the outputs: none has a label, or of a Cox
-  // loss no two can be compared.
+  // False if of() of these exams does not depend on the outputs: none has a label or, for a Cox
+  // loss, no two are comparable.
   bool judges(const std::vector<std::size_t>& exams) const;
-  // The losses of outputs [n, C] in the order of `exams` and their frames, of labels as they are
-  // (without smoothing).
+  // The losses of outputs [n, C] in the order of `exams` and their frames, without label smoothing.
   LossSum of(std::span<const double> outputs, const std::vector<std::size_t>& exams) const;
 
-  // True for the plain cross-entropy of one target of exams, which LibTorch computes where the
-  // model is; the second is that loss, summed over the batch.
+  // True for the plain cross-entropy of a single per-exam target, which LibTorch computes on the
+  // model's device; cross_entropy() is that loss, summed over the batch.
   bool is_cross_entropy() const;
   torch::Tensor cross_entropy(const torch::Tensor& outputs, const PackedBatch& batch) const;
-  // What it is made of: an exam's class, and its weight, 0 without a label.
+  // Its inputs: an exam's class and its weight, 0 without a label.
   std::int64_t class_of(std::size_t exam) const { return class_of_[exam]; }
   float weight_of(std::size_t exam) const { return weight_of_[exam]; }
 
@@ -109,31 +109,31 @@ class Objective {
   mutable torch::Tensor classes_, weights_;  // the same, on the device of its last call
 };
 
-// Of outputs [B, C], summed over the batch. classes: [B] int64; weights: [B]
+// The cross-entropy of outputs [B, C], summed over the batch. classes: [B] int64; weights: [B]
 torch::Tensor cross_entropy_of(const torch::Tensor& outputs, const torch::Tensor& classes,
                                const torch::Tensor& weights);
 
-// Stops when the validation part has not done better for a while. A plain value, so that a
+// Stops if the validation part has not improved for `patience` epochs. A plain value, so that a
 // checkpoint can hold it.
 
-// What early stopping compares: the higher figure, and of equal figures the lower loss.
+// What early stopping compares: the higher metric, and for equal metrics the lower loss.
 enum class StoppingMetric {
-  kLoss,    // figures are 0 throughout
+  kLoss,    // the metric is always 0
   kMetric,  // see validation_figure()
 };
 inline const WordTable<StoppingMetric> kStoppingMetrics{{"loss", StoppingMetric::kLoss},
                                                         {"metric", StoppingMetric::kMetric}};
 
 struct EarlyStop {
-  std::size_t patience = 10;  // epochs without improvement after which to stop; 0 never stops
-  bool blind = false;         // the validation part cannot tell epochs apart: the last one is kept
+  std::size_t patience = 10;  // max epochs without improvement; 0: never stop
+  bool blind = false;         // the validation part cannot rank epochs: keep the last one
 
   double best_figure = -std::numeric_limits<double>::max();
   double best_loss = std::numeric_limits<double>::infinity();
   std::size_t best_epoch = 0;  // counted from 0, as are the calls of update()
   std::size_t epochs = 0;      // losses seen
 
-  // True when this epoch, of finite numbers, is the best so far: keep these weights.
+  // True if this epoch, with finite values, is the best so far: keep its weights.
   bool update(double loss, double figure = 0) {
     const bool improved =
         blind || figure > best_figure || (figure == best_figure && loss < best_loss);
@@ -151,10 +151,10 @@ struct EarlyStop {
   }
 };
 
-// The figure by which a target is judged, of a validation part: early stopping can watch it.
+// The validation metric that early stopping can watch.
 
-// The mean of main_metric() over the targets of which the validation part has one (AUROC needs two
-// classes); empty when it has none.
+// The mean of main_metric() over the targets for which it is defined on the validation part (AUROC
+// needs two classes); empty if there is none.
 std::optional<double> validation_figure(const Targets& targets, const Split& split,
                                         const std::vector<double>& outputs);
 

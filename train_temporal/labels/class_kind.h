@@ -1,4 +1,4 @@
-// What tasks of classes have in common.
+// Common base of the classification tasks.
 #pragma once
 
 #include <algorithm>

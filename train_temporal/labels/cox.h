@@ -23,20 +23,21 @@ inline bool has_event(double label) {
   return !std::signbit(label);
 }
 
-// The negative logarithm of Cox's partial likelihood (1972) of outputs z [n], with Efron's
-// approximation (1977) where events share a time, divided among the exams that have them, [n]; and
-// its gradient, [n]. All n are each other's risk sets.
+// Cox's negative log partial likelihood (1972) of outputs z [n], with Efron's approximation (1977)
+// for ties, as one term per exam with an event, [n]; and its gradient, [n]. The risk sets are
+// formed from all n.
 BatchLoss cox_loss(std::span<const double> z, std::span<const double> label);
-// True where that loss ranks: an event came before another exam's, or while another was followed.
+// True if that loss can rank: an exam has an event before another exam's, or while another was
+// followed up.
 bool has_comparable_pair(std::span<const double> label);
 
-// Readout::mean, times and hazards from a training part's outputs z [n]: Breslow's estimate of
-// the cumulative hazard of an exam with the part's mean output. Its steps are the times of events.
+// Sets Readout::mean, times and hazards from a training part's outputs z [n]: Breslow's estimate of
+// the cumulative hazard at the mean output, a step function with a step at each event time.
 void fit_baseline(Readout& readout, std::span<const double> z, std::span<const double> label);
 
-// The scores of a time are the risk, the logarithm of the relative hazard, then the probability of
-// no event up to each of the target's horizons, which falls at the times of events and stays behind
-// the last one. They rest on this, the cumulative baseline hazard at each horizon, [H].
+// The cumulative baseline hazard at each horizon, [H], from which the scores of a time are
+// computed: the risk (log relative hazard), then the probability of no event up to each of the
+// target's horizons. That probability drops at event times and is constant after the last one.
 std::vector<double> baseline_at(const Target& target, const Readout& readout);
 
 }  // namespace coldframe::temporal

@@ -15,37 +15,37 @@
 
 namespace coldframe::temporal {
 
-// What words mean that say in some tables that there is no label, and name a class in others:
-// None, null, -, ?, unknown.
+// How to read words that mean a missing label in some tables and a class in others: None, null, -,
+// ?, unknown.
 enum class UnclearLabels { kAsk, kMissing, kClasses };
 inline const WordTable<UnclearLabels> kUnclearLabels{{"ask", UnclearLabels::kAsk},
                                                      {"missing", UnclearLabels::kMissing},
                                                      {"classes", UnclearLabels::kClasses}};
 
-// Empties the labels of a column that say that there is none, and returns a sentence on them; "" if
-// there are none. `classes`: words that are known to name a class. ConfigError where it is unclear.
+// Empties the labels of a column that mean "missing" and returns a sentence about them; "" if there
+// are none. `classes`: words known to name a class. ConfigError if a word is unclear.
 std::string empty_missing(std::vector<std::string>& values, const std::string& column,
                           UnclearLabels unclear, const std::vector<std::string>& classes = {});
 
-// Strips spaces; "" stands for what says that there is no label: nan, na, n/a.
+// Strips spaces; returns "" for missing labels: nan, na, n/a.
 std::string cleaned(const std::string& value);
 
 // A number as "1" or "0.5", however spelt ("1.0" is how pandas writes a column with gaps).
 std::string one_spelling(const std::string& value);
 
-// All cleaned; in a column of numbers each of these in one spelling, in any other each word
-// (spelling.h).
+// Cleaned values. In a column of numbers each number has one spelling, in any other column each
+// word (spelling.h).
 struct SpeltValues {
   std::vector<std::string> values;
   bool numeric = false;  // every label is a finite number
-  std::string changes;   // as unify_spelling() tells them
+  std::string changes;   // as unify_spelling() describes them
 };
 SpeltValues one_spelling(std::vector<std::string> values);
 
-// Tells of values that were taken as one: "column 'sex': values that differ …"
+// Describes values that were merged: "column 'sex': values that differ …"
 std::string tell_changes(const std::string& column, const std::string& changes);
 
-// The different labels among cleaned values, in natural order.
+// The distinct labels among cleaned values, in natural order.
 std::vector<std::string> distinct(const std::vector<std::string>& values);
 
 // 'a', 'b', 'c' and 4 more
@@ -60,11 +60,11 @@ struct LabelOptions {
   std::string target;    // name of the column
   std::string positive;  // binary: which value is class 1; "" decides by the rule below
   // evaluate: the classes of the trained model, in its order; any other value is an error. A value
-  // is taken as it is spelt, and as a number only if no class is spelt so. Empty: the classes are
-  // those that the column holds.
+  // is matched by its spelling first, and as a number only if no class is spelt so. Empty: the
+  // classes are those in the column.
   std::vector<std::string> known_classes;
   std::optional<Task> task = std::nullopt;  // none: by the type of the column
-  bool trained = false;  // evaluate: all labels may be equal, as nothing is learnt from them
+  bool trained = false;  // evaluate: all labels may be equal, since nothing is learnt from them
   // Times to an event, as Target has them; `event` empty: other labels.
   std::string event = {}, event_value = {};
   std::vector<double> horizons = {};
@@ -78,10 +78,10 @@ struct Labels : Target {   // classes in natural order
   std::vector<double> number;         // regression: per exam; times: survival_label(); NaN: masked
   std::size_t unlabeled = 0;          // exams
   std::string positive;               // binary only, else ""
-  std::vector<std::string> notes;     // for the log: what was decided or left out
-  std::vector<std::string> warnings;  // for the log and the report: what somebody should check
-  // A target per frame: class or number of each present frame of each exam, NaN: masked. `value` is
-  // then 0, or the bin of the mean number, where any frame has a label.
+  std::vector<std::string> notes;     // for the log: decisions and omissions
+  std::vector<std::string> warnings;  // for the log and the report: what the user should check
+  // A per-frame target: class or number of each present frame of each exam, NaN: masked. `value` is
+  // then 0, or the bin of the mean number, if any frame has a label.
   std::vector<std::vector<double>> frame;
 
   std::size_t labeled() const { return value.size() - unlabeled; }
@@ -94,69 +94,69 @@ struct Labels : Target {   // classes in natural order
 
   // Splits are stratified by classes or by bins of numbers.
   std::size_t strata() const { return has_classes() ? classes.size() : bins; }
-  // Adds the labels of the exam to those of each stratum.
+  // Adds the exam's labels to the count of each stratum.
   void count_strata(std::size_t exam, std::span<std::size_t> count) const;
 };
 
 // Of classes, in exams or frames: "'no' 57, 'yes' 43"; empty for numbers and times.
 std::string class_counts(const Labels& labels);
 
-// An empty field, "nan" or "na" is no label; for words of which that is unclear see UnclearLabels.
-// Values are text, but in a column of numbers "1.0" and "1" are one class, and in any other "Yes"
-// and "yes " (spelling.h; a warning says so). The task, unless it is asked for: of two values
-// binary; of numbers with fractions or more than 20 different ones regression; else multi-class.
-// With two classes the positive one is `positive`, else 1 of the numbers {0, 1}, else the last in
-// natural order (a note says so). ConfigError: no such column (lists those there are) or one of
-// exams and of frames, `positive` is not a class or there are more than two, another task than the
-// labels allow, an unclear word. DataError: no labels, a single class or number, too many classes,
-// a value unknown to the model, text in a regression, a number that is too large to learn from.
+// An empty field, "nan" or "na" is no label; for unclear words see UnclearLabels. Values are text,
+// but "1.0" and "1" are one class in a column of numbers, and "Yes" and "yes " in any other
+// (spelling.h; with a warning). The default task: binary for two values; regression for numbers
+// with fractions or more than 20 distinct ones; else multi-class. The positive one of two classes
+// is `positive`, else 1 of the numbers {0, 1}, else the last in natural order (with a note).
+// ConfigError: no such column (lists the existing ones), or a column both of exams and of frames;
+// `positive` is not a class, or there are more than two; a task that the labels do not allow; an
+// unclear word. DataError: no labels, a single class or number, too many classes, a value unknown
+// to the model, text in a regression, a number too large to learn from.
 Labels labels_from_cache(std::span<const cache::ExamInfo> exams, const LabelOptions& options);
 
-// The file (columns `exam` and the target) replaces the cache's column of that name: an exam that
-// it does not list has no label. Conflicts with the cache's column and unknown exams are warnings;
-// two different values for one exam are a DataError.
+// The file (columns `exam` and the target) replaces the cache's column of that name: exams that it
+// does not list have no label. It warns of conflicts with the cache's column and of unknown exams.
+// DataError: two different values for one exam.
 Labels labels_from_csv(std::span<const cache::ExamInfo> exams, const CsvTable& table,
                        const LabelOptions& options);
 
-// The labels of exams whose values are already collected, one per exam.
+// Labels from values that are already collected, one per exam.
 Labels labels_from_values(std::vector<std::string> values, std::span<const cache::ExamInfo> exams,
                           const LabelOptions& options, Labels labels = {});
 
-// Labels from a CSV beside the cache.
+// Labels from a CSV next to the cache.
 
-// The row of every exam that the file lists. `spelt`: its values of `column`, in one spelling.
-// DataError: a row without an exam, two values of one exam.
+// Maps every exam in the file to its row. `spelt`: the file's values of `column`, in one spelling.
+// DataError: a row without an exam, two values for one exam.
 std::map<std::string, std::size_t> rows_of_exams(const CsvTable& table, const std::string& column,
                                                  const std::vector<std::string>& spelt);
 
 // A column of exams, whatever it is for.
 
-// The values of a column, one per exam, each number and each word (spelling.h) in one spelling, ""
-// where there is none: of `labels` if it has the column, else of the cache. Words that were taken
-// as one are told in `warnings`. ConfigError, which names `option`, where neither has it; DataError
-// where `labels` has two values for an exam.
+// The values of a column, one per exam, from `labels` if it has the column, else from the cache; ""
+// if missing. Each number and each word (spelling.h) has one spelling; `warnings` lists words that
+// were merged. ConfigError, which names `option`, if neither has the column; DataError if `labels`
+// has two values for an exam.
 std::vector<std::string> exam_column(std::span<const cache::ExamInfo> exams, const CsvTable* labels,
                                      const std::string& column, const std::string& option,
                                      std::vector<std::string>& warnings);
 
-// Labels of times to an event, from a column of times and one that says whether the event came.
+// Time-to-event labels, from a column of times and a column of event indicators.
 
-// `table`: of --labels; null: the cache alone. `options.horizons`: those asked for, or of a trained
-// model; empty: the quartiles of the times of events. An exam without a time or without a word on
-// the event is masked. ConfigError: no such column, a column of events that says neither 0 and 1
-// nor no and yes while `options.positive` is empty, or not the trained model's word, a horizon that
-// no exam is followed beyond. DataError: a time that is no number or below 0, two of one exam, no
+// `table`: of --labels; null: the cache only. `options.horizons`: as requested or of a trained
+// model; empty: the quartiles of the event times. An exam without a time or an indicator is masked.
+// ConfigError: no such column; indicators that are neither 0 and 1 nor no and yes while
+// `options.positive` is empty, or without the trained model's word; a horizon beyond which no exam
+// is followed. DataError: a time that is not a number or is below 0, two times for one exam, no
 // event to learn from.
 Labels survival_labels(std::span<const cache::ExamInfo> exams, const CsvTable* table,
                        const LabelOptions& options);
 
-// All that is to be learnt of a cohort: one target or several, each with its own labels.
+// All targets to learn from a cohort, one or several, each with its own labels.
 
 class Targets {
  public:
   Targets() = default;
-  Targets(Labels one) : all_{std::move(one)} {}  // what takes several takes one
-  // ConfigError unless all are of exams, or all of frames.
+  Targets(Labels one) : all_{std::move(one)} {}  // implicit: one target as a list
+  // ConfigError unless all are per exam, or all per frame.
   explicit Targets(std::vector<Labels> all);
 
   std::size_t size() const { return all_.size(); }
@@ -167,37 +167,37 @@ class Targets {
   std::string names() const;  // "a, b"
 
   std::size_t exams() const { return all_.front().value.size(); }
-  // An exam takes part when it has a label for one of the targets.
+  // True if the exam has a label for at least one target.
   bool labeled(std::size_t exam) const;
   std::vector<std::size_t> labeled_exams() const;
   std::size_t labeled() const { return labeled_exams().size(); }
   void mask(std::size_t exam);
 
   bool per_frame() const { return all_.front().per_frame; }
-  // Rows of predictions of an exam: one, or one per present frame.
+  // Number of prediction rows of an exam: one, or one per present frame.
   std::size_t rows(std::size_t exam) const { return all_.front().rows(exam); }
   std::size_t rows(const std::vector<std::size_t>& exams) const;
-  std::size_t outputs() const;  // of the model: those of all targets side by side
+  std::size_t outputs() const;  // of the model: of all targets, concatenated
   std::size_t first_output(std::size_t target) const;
 
-  // Strata of all targets, one target's after the other's.
+  // Number of strata of all targets, concatenated.
   std::size_t strata() const;
   std::vector<std::size_t> count_strata(std::size_t exam) const;
   std::string stratum_name(std::size_t stratum) const;  // "'ill'", or "'ill' of 'outcome'"
-  // True when an empty stratum matters: it is a class, not a bin.
+  // True if the stratum is a class, not a bin: then it must not be empty.
   bool is_class(std::size_t stratum) const;
 
  private:
   std::vector<Labels> all_;
 };
 
-// The rows of `exams`, or of their frames, that have a label, as metrics want them. `scores` and
-// `decision` have all rows.
+// The labelled rows of `exams`, or of their frames, in the form that metrics take. `scores` and
+// `decision` cover all rows.
 ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& exams,
                         std::span<const double> scores, std::span<const int> decision);
 
 // The target's statistics over a training part: mean and deviation of a regression. Cox's baseline
-// follows when the fit is done.
+// is added after the fit.
 Readout readout_of(const Labels& labels, const std::vector<std::size_t>& train);
 
 }  // namespace coldframe::temporal

@@ -1,5 +1,5 @@
-// Dropout and noise as kernels().drop() and add_noise() draw them on a CPU, to the bit, by
-// LibTorch's operations: what a device needs is drawn where it is, not copied to it.
+// Draws dropout and noise with LibTorch's operations on the device, instead of copying them to it;
+// bit-identical to kernels().drop() and add_noise() on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@ namespace coldframe::temporal {
 torch::Tensor draw_mask(const std::vector<std::uint64_t>& starts, std::int64_t width,
                         std::uint16_t threshold, float scale, const torch::Device& device);
 
-// [R, width], what is added. starts: [R]
+// The noise to add, [R, width]. starts: [R]
 torch::Tensor draw_noise(const std::vector<std::uint64_t>& starts, std::int64_t width,
                          float deviation, const torch::Device& device);
 
-// All masks and the noise of a training step from one draw, to the bit as they are by themselves:
-// so a step launches few kernels, and takes its random rows with the rest of the batch.
+// Draws all masks and the noise of a training step at once, bit-identical to separate draws. So a
+// step launches few kernels, and its random starts are copied with the rest of the batch.
 class StepDraws {
  public:
-  // Of those draws that `dropout` makes; its factors and deviation are those of every step.
+  // For the draws that `dropout` makes; its factors and deviation apply to every step.
   StepDraws(const ModelConfig& config, const Dropout& dropout, const torch::Device& device);
 
-  // [R] where the rows of each begin, masks first; `dropout` and `batch` are the step's.
+  // The first random word of each row, [R], masks first. `dropout` and `batch`: of the step.
   std::vector<std::int64_t> starts(const Dropout& dropout, const PackedBatch& batch) const;
-  // From those, on the device: of() gives what has been drawn for N frames of B exams.
+  // Draws from `starts` on the device, for N frames of B exams; of() returns the results.
   void draw(const torch::Tensor& starts, std::int64_t frames, std::int64_t exams);
   void clear() { drawn_.clear(); }
   const torch::Tensor& of(RandomPurpose purpose) const { return drawn_.at(purpose); }
@@ -42,9 +42,9 @@ class StepDraws {
   std::map<RandomPurpose, torch::Tensor> drawn_;  // [N or B, width]
 };
 
-// Values that a step of a model keeps at its highest point, from shapes alone. With D features, H
-// hidden, W = H or 2 H, I = H to H + 12 inputs, L layers, dirs directions and C outputs, b exams
-// with n frames in all take
+// The peak number of values that a step of a model keeps, from shapes only. With D features, H
+// hidden units, W = H or 2 H, I = H to H + 12 inputs, L layers, dirs directions and C outputs, b
+// exams with n frames in total take
 //   FusedGru, training    n (D + 2 I + 7 H + W L + 5 H L dirs + W (2 L − 1)) +
 //                         b (4 H + H L dirs + 4 W + 2 C)
 //   FusedGru, evaluation  n (D + I + 3 H + W L + 5 H L dirs) + b (3 H + H L dirs + W + C)
@@ -58,10 +58,10 @@ class StepValues {
   explicit StepValues(const ModelConfig& config);
 
   double parameters() const;
-  // FusedGru's, of n frames of b exams; training takes both.
+  // Of FusedGru, for n frames of b exams; training takes both.
   double forward(double n, double b) const;
   double backward(double n, double b) const;
-  // Autograd decides what stays. `longest`: frames of an exam. `keeps`: in training.
+  // Of autograd. `longest`: frames of the longest exam. `keeps`: true in training.
   double by_autograd(double n, double b, double longest, bool keeps) const;
 
  private:

@@ -1,5 +1,5 @@
-// Dropout, and noise on the inputs, that depend on (seed, epoch, exam, frame, layer) only, so that
-// a batch gives the same result whole or in micro-batches, on any thread.
+// Dropout and input noise that depend on (seed, epoch, exam, frame, layer) only, so that a batch
+// gives the same result whole or in micro-batches, on any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@ class StepDraws;
 class Dropout {
  public:
   Dropout() = default;  // evaluation: passes everything through
-  // `noise`: the standard deviation of what is added to standardised inputs, but for the last
-  // `clean` columns of these.
+  // `noise`: standard deviation of the noise added to standardised inputs, except their last
+  // `clean` columns.
   Dropout(double probability, std::uint64_t seed, std::uint64_t epoch, double noise = 0,
           std::int64_t clean = 0)
       : probability_(probability), noise_(noise), seed_(seed), epoch_(epoch), clean_(clean) {}
 
   bool active() const { return probability_ > 0; }
-  // The same with another probability.
+  // A copy with another probability.
   Dropout of(double probability) const { return {probability, seed_, epoch_, noise_, clean_}; }
-  // The same, whose masks and noise of a step have been drawn at once: they are taken from `draws`.
+  // A copy that takes the masks and noise of a step from `draws`.
   Dropout from(const StepDraws& draws) const;
   // Factors are 0 or 1 / (1 − probability). out: [R, W]; keys: [R]
   void fill(RandomPurpose layer, std::span<const std::uint64_t> keys, std::int64_t width,
             float* out) const;
   torch::Tensor mask(RandomPurpose layer, std::span<const std::uint64_t> keys, std::int64_t width,
                      const torch::Device& device = torch::kCPU) const;
-  // x: [R, W]; keys: [R], what each row belongs to.
+  // x: [R, W]; keys: [R], the exam or frame of each row.
   torch::Tensor operator()(const torch::Tensor& x, RandomPurpose layer,
                            std::span<const std::uint64_t> keys) const;
 
@@ -42,10 +42,10 @@ class Dropout {
   void add_noise(std::span<const std::uint64_t> keys, torch::Tensor& x) const;  // x: contiguous
   double noise() const { return noise_; }
 
-  // The first word of each row's numbers. keys: [R]
+  // The first random word of each row. keys: [R]
   std::vector<std::uint64_t> starts(RandomPurpose layer, std::span<const std::uint64_t> keys) const;
   struct Factors {
-    std::uint16_t threshold;  // smaller draws of 16 bits give 0
+    std::uint16_t threshold;  // 16-bit draws below it give 0
     float scale;
   };
   Factors factors() const;

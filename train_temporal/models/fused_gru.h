@@ -1,5 +1,5 @@
-// Memory for floats that is taken once and kept: a step of the same size as the last allocates
-// nothing. It comes from LibTorch's allocator, so that a memory budget counts it.
+// A reusable buffer of floats: a step no larger than earlier ones allocates nothing. LibTorch's
+// allocator provides it, so that a memory budget counts it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace coldframe::temporal {
 
 class Buffer {
  public:
-  // Room for n floats; what they hold is undefined.
+  // Room for n uninitialised floats.
   float* sized(std::int64_t n) {
     if (!tensor_.defined() || tensor_.numel() < n) tensor_ = torch::empty({n});
     return tensor_.data_ptr<float>();
@@ -30,14 +30,15 @@ class Buffer {
   torch::Tensor tensor_;
 };
 
-// A GRU (Cho et al. 2014, in the form of torch.nn.GRU) of one or more layers, in one or both
-// directions, forwards and backwards on the CPU without autograd. Sequences are packed: all first
-// steps, then all second steps, …, the longest sequence first, so that no padding is computed.
+// A GRU (Cho et al. 2014, in the form of torch.nn.GRU) with one or more layers and one or two
+// directions: forward and backward pass on the CPU without autograd. Sequences are packed: all
+// first steps, then all second steps, …, the longest sequence first, so that no padding is
+// computed.
 //
 //   r = σ(W_ir x + b_ir + W_hr h + b_hr)        z = σ(W_iz x + b_iz + W_hz h + b_hz)
 //   n = tanh(W_in x + b_in + r ∘ (W_hn h + b_hn))        h' = (1 − z) ∘ n + z ∘ h,  h = 0 at first
 //
-// A row's values do not depend on the other sequences: they are the same bits in any batch.
+// A row's values do not depend on the other sequences: they are bit-identical in any batch.
 
 struct GruShape {
   std::int64_t input, hidden;
@@ -49,7 +50,7 @@ struct GruShape {
   std::int64_t layer_input(std::int64_t layer) const { return layer == 0 ? input : width(); }
 };
 
-// N rows in T steps; step t has sizes[t] sequences, never more than the step before.
+// N rows in T steps; step t has sizes[t] sequences, non-increasing in t.
 struct PackedSteps {
   std::span<const std::int64_t> sizes;
   std::int64_t rows;
@@ -57,8 +58,8 @@ struct PackedSteps {
   std::int64_t sequences() const { return sizes.empty() ? 0 : sizes.front(); }
 };
 
-// One layer in one direction. Elsewhere they are in torch.nn.GRU's order: layer by layer, forwards
-// before backwards.
+// The weights of one layer in one direction. Lists of them are in torch.nn.GRU's order: layer by
+// layer, forwards before backwards.
 struct GruWeights {
   const float *input, *hidden;                      // weight_ih [3H, I], weight_hh [3H, H]; r, z, n
   const float *input_bias, *hidden_bias;            // [3H]
@@ -68,21 +69,21 @@ struct GruGradients {
   float *input, *hidden, *input_bias, *hidden_bias;
 };
 
-// One pass through the layers, and what it has to remember for the way back. Used again and again,
-// it allocates only when a batch is larger than all before.
+// A forward pass through the layers, and what it stores for the backward pass. When reused, it
+// allocates only if a batch is larger than all earlier ones.
 class GruPass {
  public:
   explicit GruPass(const GruShape& shape);
 
-  // x: [N, I], which must stay until backward(). masks: what layer l's output is multiplied with,
-  // [N, W], before layer l + 1 sees it; empty: no dropout between layers.
+  // x: [N, I], must stay valid until backward(). masks: [N, W] factors of layer l's output before
+  // it enters layer l + 1; empty: no dropout between layers.
   void forward(std::span<const GruWeights> weights, const PackedSteps& steps, const float* x,
                std::span<const float* const> masks = {});
   const float* output() const;                                          // [N, W] of the last layer
   const float* last(std::int64_t layer, std::int64_t direction) const;  // [B, H]
 
-  // d_output: [N, W] or null. d_last: for each layer and direction [B, H] or null. d_x: [N, I]
-  // receives the gradient, or null. Parameters' gradients are added to, or written when `fresh`.
+  // output: [N, W] or null. last: for each layer and direction [B, H] or null. x: [N, I] receives
+  // the gradient, or null. Adds to the gradients of `parameters`, or overwrites them if `fresh`.
   struct Gradient {
     const float* output;
     std::span<const float* const> last;
@@ -116,23 +117,24 @@ class GruPass {
   Buffer d_outputs_[2];                   // [N, W], of a layer and of the one below
 };
 
-// The network of a GRU on the CPU without autograd: the same model, with a way back that is written
-// out and memory that is used again in every step. Tests hold it to Network::forward. It is no
-// autograd function within the network: the slices of a batch go back side by side, each into a
-// gradient of its own (fit/step.h), and autograd's engine takes all of a device's ways
-// back in one thread and sums into one gradient.
+// The network of a GRU on the CPU without autograd: the same model, with an explicit backward pass
+// and memory that every step reuses. Tests compare it with Network::forward. It is not an autograd
+// function within the network because the slices of a batch run backward in parallel, each into a
+// gradient of its own (fit/step.h), whereas autograd's engine runs all backward passes of a device
+// in one thread and sums into one gradient.
 
-// The parameters as the passes read them. They stay the model's own.
+// The parameters in the layout that the passes read. The model keeps ownership.
 class FusedGru {
  public:
-  // True for a network on the CPU with a GRU and no encoding of time but the plain one.
+  // True for a network on the CPU with a GRU and the plain time encoding.
   static bool supports(const SequenceModel& model);
   FusedGru(const SequenceModel& model, const ModelConfig& config);
 
-  // To be called whenever the parameters have changed.
+  // Call it whenever the parameters have changed.
   void prepare(ThreadTeam& team);
 
-  // The gradients of all parameters in a buffer laid out as the storage they share (see AdamW).
+  // The gradients of all parameters in a buffer with the layout of their shared storage (see
+  // AdamW).
   struct Gradients {
     float *project, *project_bias, *attention, *attention_bias, *head, *head_bias;
     float* covariate_head;  // null where there is none
@@ -142,7 +144,7 @@ class FusedGru {
 
   const ModelConfig& config() const { return config_; }
   GruShape shape() const;
-  // Rows of outputs: exams, or frames.
+  // Number of output rows: exams, or frames.
   std::int64_t output_rows(const PackedBatch& batch) const {
     return config_.per_frame() ? static_cast<std::int64_t>(batch.frame_rows.size()) : batch.size();
   }
@@ -166,19 +168,18 @@ class FusedGru {
   torch::Tensor feature_scale_;  // [D] 1 / feature_std
   std::vector<GruWeights> gru_;
   const float *project_by_column_, *head_by_column_;
-  torch::Tensor covariates_;  // SequenceModel::covariates, as the projection takes them
+  torch::Tensor covariates_;  // SequenceModel::covariates in the layout of the projection
   const float* covariate_head_by_column_ = nullptr;
 };
 
-// A slice of a batch on its way through the model and back.
+// Forward and backward pass of a slice of a batch.
 class FusedPass {
  public:
   explicit FusedPass(const FusedGru& model);
 
-  // Outputs [R, C] of the batch, in its order, with R = output_rows(); they stay until the next
-  // call.
+  // Outputs [R, C] in the order of the batch, R = output_rows(); valid until the next call.
   const float* forward(const Dataset& dataset, const PackedBatch& batch, const Dropout& dropout);
-  // Adds to `gradients`, or writes them when `fresh`. d_logits: [R, C]
+  // Adds to `gradients`, or overwrites them if `fresh`. d_logits: [R, C]
   void backward(const PackedBatch& batch, const float* d_logits,
                 const FusedGru::Gradients& gradients, bool fresh);
 

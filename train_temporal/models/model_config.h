@@ -1,5 +1,5 @@
-// What the rest of the program knows of a kind of model: a row, which stands in the model's own
-// file, as do the names by which command lines ask for it.
+// An Architecture describes a kind of model to the rest of the program. It is defined in the
+// model's own file, as are the names that command lines use for it.
 #pragma once
 
 #include <cstdint>
@@ -22,41 +22,41 @@ struct ModelConfig;
 
 enum class TemporalPool { kLast, kMean, kAttention, kNone };  // kNone: the head sees every frame
 
-// Values per frame, in units of H, that autograd keeps at the highest point of a step; measured
-// with LibTorch 2.11. Of layers over frames: once, and for each layer and direction.
+// Values per frame, in units of H, that autograd keeps at the peak of a step, measured with
+// LibTorch 2.11: once, and for each layer over frames and direction.
 struct KeptValues {
   double once = 0, by_layer = 0;
   double grid_by_layer = 0;  // of each frame of the padded batch
-  // Evaluation keeps no more than what one layer needs; 0: a third of what training does.
+  // Evaluation keeps at most what one layer needs; 0: a third of what training keeps.
   double evaluation = 0, evaluation_grid = 0;
 };
 
 struct Architecture {
   const char* name;  // in model files
   std::shared_ptr<SequenceModel> (*make)(const ModelConfig& config);
-  // Its arithmetic over operations (operations.h): what is between the projected frames and
-  // their pooling or, of models that are not so, from inputs to outputs.
+  // Its computation in terms of Operations (operations.h): the layers between the projected frames
+  // and their pooling or, for models without these, everything from inputs to outputs.
   Value (*layers_over_frames)(Operations&, const ModelConfig&, Value x) = nullptr;
   Value (*whole)(Operations&, const ModelConfig&) = nullptr;
   bool is_network() const { return layers_over_frames != nullptr || whole != nullptr; }
-  TemporalPool pool = TemporalPool::kMean;  // of those that are not `ordered`
+  TemporalPool pool = TemporalPool::kMean;  // of models that are not `ordered`
 
-  bool ordered = false;     // reads frames in order and at their times, pooled as `pool` says
-  bool recurrent = false;   // can read both ways
-  std::int64_t gates = 0;   // of a recurrent cell: 3 of a GRU, 4 of an LSTM
-  bool sees_frames = true;  // has features, which can be blanked, and a ViT to tune behind them
+  bool ordered = false;     // reads frames in order and at their times; pooled as ModelConfig::pool
+  bool recurrent = false;   // can be bidirectional
+  std::int64_t gates = 0;   // of the recurrent cell: GRU 3, LSTM 4
+  bool sees_frames = true;  // takes features, which can be blanked; its ViT can be tuned
   bool takes_covariates = true;
-  bool per_frame = true;     // can give an output for each frame
-  bool decays = false;       // its state can fade between frames (--time-encoding decay)
-  bool has_kernels = false;  // FusedGru computes its plain form on the CPU
-  bool even_width = false;   // `hidden` is even
-  bool by_steps = true;      // is trained; else fitted exactly, with nothing to search or to tune
-  std::int64_t layers = 1;   // unless --layers says otherwise
+  bool per_frame = true;     // can output a value per frame
+  bool decays = false;       // its state can decay between frames (--time-encoding decay)
+  bool has_kernels = false;  // FusedGru can compute its plain form on the CPU
+  bool even_width = false;   // `hidden` must be even
+  bool by_steps = true;  // trained by gradient steps; else fitted exactly, without search or tuning
+  std::int64_t layers = 1;  // unless --layers says otherwise
   std::int64_t max_layers = 64;
   KeptValues kept = {}, kept_decaying = {};  // the latter with --time-encoding decay
 };
 
-// Those that the rest of the program names.
+// Architectures that the rest of the program refers to.
 extern const Architecture kGru;      // architectures.cpp
 extern const Architecture kClock;    // architectures.cpp
 extern const Architecture kSummary;  // summary_model.cpp
@@ -66,13 +66,13 @@ std::shared_ptr<SequenceModel> make(const ModelConfig& config) {
   return std::make_shared<Model>(config);
 }
 
-// All that is needed to build a model and to feed it; stored with its weights.
+// Everything needed to build a model and to prepare its inputs; stored with its weights.
 
-// A model that reads frames in order and sees time gets the log of the interval and the seconds
-// since the first frame, with `elapsed` those since the zero that all exams share, and beside them:
+// A model that reads frames in order and sees time takes the log of the interval and the seconds
+// since the first frame, with `elapsed` also those since the common time zero of all exams, plus:
 enum class TimeEncoding {
-  kLog,       // no more than these
-  kDecay,     // the GRU's state decays between frames: the γ_h of GRU-D (Che et al. 2018)
+  kLog,       // nothing more
+  kDecay,     // decay of the GRU's state between frames: γ_h of GRU-D (Che et al. 2018)
   kTime2Vec,  // learnt sinusoids of the seconds since the first frame (Kazemi et al. 2019)
 };
 inline const WordTable<TimeEncoding> kTimeEncodings{{"log", TimeEncoding::kLog},
@@ -80,38 +80,38 @@ inline const WordTable<TimeEncoding> kTimeEncodings{{"log", TimeEncoding::kLog},
                                                     {"time2vec", TimeEncoding::kTime2Vec}};
 
 inline constexpr std::int64_t kTime2VecInputs = 8;
-inline constexpr std::int64_t kClockFrameInputs = 3;  // place, seconds since first, unknown
+inline constexpr std::int64_t kClockFrameInputs = 3;  // position, seconds since first, unknown
 
 struct ModelConfig {
   const Architecture* architecture = &kGru;
   FrameOrder order = FrameOrder::kInOrder;
-  bool blank = false;             // features tell nothing; times, mask and length are as they are
+  bool blank = false;             // null features: only times, mask and length are informative
   std::int64_t dimension = 0;     // D of the cache, with frame_covariates D + K
   std::int64_t covariates = 0;    // K, see data/covariates.h
-  bool frame_covariates = false;  // they end every frame's features; else they go beside the head
-  std::int64_t clock_width = 0;   // F of clock_descriptor(), without `elapsed` all but the last
+  bool frame_covariates = false;  // appended to each frame's features; else next to the head
+  std::int64_t clock_width = 0;   // F of clock_descriptor(); without `elapsed` all but the last
   std::int64_t outputs = 2;       // C: of the head
   std::int64_t hidden = 64;       // H
   std::int64_t layers = 1;
   bool bidirectional = false;
   TemporalPool pool = TemporalPool::kAttention;
-  bool time = false;     // whether a model that reads in order sees intervals
-  bool elapsed = false;  // then, or of `clock`: also the time since the zero that all exams share
+  bool time = false;     // an ordered model sees intervals
+  bool elapsed = false;  // with `time` or `clock`: also the time since the common zero of all exams
   TimeEncoding time_encoding = TimeEncoding::kLog;
   double dropout = 0.3;
   std::vector<std::string> streams = {};  // of merged frames, in the order of their features
-  bool gated = false;              // streams are weighted against each other, else side by side
-  std::int64_t only_stream = -1;   // the control that sees one of them alone
-  Inputs inputs = Inputs::kLevel;  // what is made of a frame's features before all else
+  bool gated = false;                     // streams are weighted by a softmax; else concatenated
+  std::int64_t only_stream = -1;          // the control that sees one stream only; −1: none
+  Inputs inputs = Inputs::kLevel;         // first transformation of a frame's features
 
   bool operator==(const ModelConfig&) const = default;
   bool per_frame() const { return pool == TemporalPool::kNone; }
-  // True for the models that FusedGru knows: it computes them on the CPU, else autograd does.
+  // True if FusedGru computes the model on the CPU; else autograd does.
   bool has_kernels() const {
     return architecture->has_kernels && time_encoding == TimeEncoding::kLog && !gated &&
            only_stream < 0 && inputs == Inputs::kLevel;
   }
-  // True for models to which differences between frames can be shown.
+  // True for models that can take differences between frames as inputs.
   bool can_show_change() const {
     return architecture->sees_frames && architecture->by_steps && !blank && !is_one_frame(order);
   }
@@ -120,14 +120,14 @@ struct ModelConfig {
   }
   std::int64_t time_values() const { return elapsed ? 3 : 2; }    // interval, since first, elapsed
   std::int64_t time_inputs() const { return time_values() + 1; }  // and whether it is unknown
-  // What `inputs` make of a frame's features, without covariates, and these features as cached.
+  // Width of a frame's inputs without covariates, after (seen) and before `inputs` transforms them.
   std::int64_t seen_features() const {
     return frame_covariates ? dimension - covariates : dimension;
   }
   std::int64_t features() const { return seen_features() / parts_of(inputs); }
-  // d of each stream, of features() = S · d + S.
+  // d of each stream; features() = S · d + S.
   std::int64_t stream_width() const { return features() / std::ssize(streams) - 1; }
-  // Of a frame's inputs the last ones, which are 0 or 1 or standardised covariates, get no noise.
+  // Number of trailing inputs of a frame (0/1 flags and standardised covariates) without noise.
   std::int64_t clean_inputs() const {
     return architecture->sees_frames ? std::ssize(streams) + dimension - seen_features() : 0;
   }
@@ -136,41 +136,41 @@ inline const WordTable<TemporalPool> kTemporalPools{{"last", TemporalPool::kLast
                                                     {"mean", TemporalPool::kMean},
                                                     {"attention", TemporalPool::kAttention},
                                                     {"none", TemporalPool::kNone}};
-// What the model is asked to be and cannot, "a transformer of width 33, which is odd"; else "".
+// Describes an impossible configuration, "a transformer of width 33, which is odd"; else "".
 std::string impossible(const ModelConfig& config);
 
 Json to_json(const ModelConfig& config);
 ModelConfig model_config_from_json(const Json& json);  // DataError
 
-// H' of what the head sees, of all but kClock.
+// H': the input width of the head, for all models but kClock.
 inline std::int64_t pooled_width(const ModelConfig& config) {
   if (!config.architecture->by_steps) return config.dimension;
   return config.architecture->recurrent && config.bidirectional ? 2 * config.hidden : config.hidden;
 }
 
-// The names of models, as command lines, files and reports have them: auto, gru, bigru, lstm, … A
-// name stands for an architecture, its direction and the order of frames. A model is a file with
-// its Architecture and its names; named_models() lists the files.
+// The names of models in command lines, files and reports: auto, gru, bigru, lstm, … A name stands
+// for an architecture, its direction and the order of frames. Each model has one file, with its
+// Architecture and its names; named_models() lists the files.
 
 struct NamedModel {
   const char* name;
-  const Architecture* architecture;  // a twin's, where the main model has nothing to lose
-  const char* about;                 // "frames in order": beside its name in the report
+  const Architecture* architecture;  // a twin's, for main models with nothing to take away
+  const char* about;                 // "frames in order": shown next to its name in the report
   FrameOrder order = FrameOrder::kInOrder;
   bool bidirectional = false, blank = false;
-  bool twin = false;                   // the main model, but for its order or its features
-  bool compared = false;               // by --compare alone
-  bool chooses = false;                // in each fit: the architecture, or a summary of the frames
-  bool learns_frames = true;           // can learn a target per frame
-  const char* about_frames = nullptr;  // then, where that differs
-  bool names_covariates = false;       // the report says that it has them as well
+  bool twin = false;          // the main model except for frame order or features
+  bool compared = false;      // trained by --compare without a list
+  bool chooses = false;       // each fit chooses: the architecture, or a summary of the frames
+  bool learns_frames = true;  // can learn a per-frame target
+  const char* about_frames = nullptr;  // `about` for per-frame targets, if it differs
+  bool names_covariates = false;       // the report mentions that it takes covariates, too
 
-  // True for models that are trained on the order of frames.
+  // True for models that learn from the order of frames.
   bool learns_order() const { return architecture->ordered && !twin; }
 };
 
-// The names of one file each; model_config.cpp has those that stand for other models: auto and
-// twins.
+// The names defined in one file each. Names that stand for other models (auto, twins) are in
+// model_config.cpp.
 std::span<const NamedModel> recurrent_models();
 std::span<const NamedModel> transformer_models();
 std::span<const NamedModel> convolutional_models();
@@ -182,7 +182,7 @@ std::span<const NamedModel> named_models();             // all
 const NamedModel* find_model(const std::string& name);  // null: none
 const WordTable<const Architecture*>& architectures();  // as model files name them
 
-// The names of those that `wanted` takes, in the order of the table.
+// The names of the models for which `wanted` is true, in the order of the table.
 template <typename Wanted>
 std::vector<std::string> model_names(Wanted wanted) {
   std::vector<std::string> names;
@@ -194,15 +194,15 @@ std::vector<std::string> model_names();  // of all
 
 inline constexpr const char *kAutoModel = "auto", *kSingle = "single",
                             *kCovariatesAlone = "covariates", *kSummaryModel = "summary";
-// The main model on one stream alone: "only-FA".
+// Prefix of the main model on a single stream: "only-FA".
 inline constexpr const char* kOnlyPrefix = "only-";
 bool is_twin(const std::string& name);
 
-// Twins change the model that `config` describes already.
+// Sets `config` to the named model; a twin modifies the model that `config` already describes.
 void set_model(ModelConfig& config, const std::string& name);  // ConfigError
 std::string model_name(const ModelConfig& config);             // DataError where there is none
 
-// What the report says behind a model's name; "" of names that are none of these.
+// What the report states after a model's name; "" for unknown names.
 std::string about_model(const std::string& name, bool per_frame, bool covariates);
 
 // "first", "middle", "last": the frame that `single` sees.

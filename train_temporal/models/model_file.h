@@ -1,5 +1,5 @@
-// A trained model as a safetensors file that says in its metadata all that is needed to use it:
-// configuration, targets and how to read them, and the recipe of its features.
+// A trained model as a safetensors file, whose metadata holds all that is needed to use it:
+// configuration, targets with their readouts, and the recipe of its features.
 #pragma once
 
 #include <filesystem>
@@ -19,26 +19,26 @@ namespace coldframe::temporal {
 struct ModelMetadata {
   ModelConfig config;
   cache::Recipe recipe;                   // of the cache it was trained on
-  std::vector<Target> targets;            // whose outputs lie side by side in the head
-  std::vector<Readout> readouts;          // of each
+  std::vector<Target> targets;            // the head concatenates their outputs
+  std::vector<Readout> readouts;          // of each target
   std::vector<std::string> source_kinds;  // for the `clock` control
   std::size_t repeat = 0, fold = 0, seed = 0;
-  std::uint64_t fit_seed = 0;  // of all the fit's random numbers
-  // Present frames of the shortest and the longest exam that it was fitted on; 0: unknown.
+  std::uint64_t fit_seed = 0;  // seed of all random numbers of the fit
+  // Number of present frames of the shortest and the longest exam it was fitted on; 0: unknown.
   std::size_t least_frames = 0, max_frames = 0;
-  Arrangement arrangement = {};       // of the exams that it reads
+  Arrangement arrangement = {};       // of the exams it reads
   CovariateEncoding covariates = {};  // learnt from its training part
-  // The ViT was trained with it; its weights lie in backbone_folder().
+  // Set if the ViT was trained with the model; its weights are in backbone_folder().
   struct Tuned {
-    std::int64_t block = 0;      // the first that was trained
-    std::string weights_sha256;  // of the tuned weights, as a recipe has it
+    std::int64_t block = 0;      // index of the first trained block
+    std::string weights_sha256;  // of the tuned weights, as in a recipe
   };
   std::optional<Tuned> tuned = {};
 };
-// The folder of a tuned model's ViT, which `extract --weights` takes: beside the model's file.
+// The folder of a tuned model's ViT, for `extract --weights`; next to the model's file.
 std::filesystem::path backbone_folder(const std::filesystem::path& model);
 
-// The scores [n, Target::scores()] of one of its targets, from outputs [n, C].
+// The scores [n, Target::scores()] of one target, from outputs [n, C].
 std::vector<double> scores_of(const ModelMetadata& card, std::size_t target,
                               const std::vector<double>& outputs);
 
@@ -53,11 +53,11 @@ struct TrainedModel {
 
 void write_model(const std::filesystem::path& path, const StateDict& weights,
                  const ModelMetadata& card);
-// DataError: not such a file, or tensors missing, extra or of another shape (named).
+// DataError: not such a file, or a tensor (named) is missing, extra or of another shape.
 TrainedModel read_model(const std::filesystem::path& path);
 
-// Copies `weights` into the model: all of its parameters and buffers, and no other. DataError names
-// `path`, and the tensor that is missing, extra or of another shape.
+// Copies `weights` into the model; they must match its parameters and buffers exactly. DataError
+// names `path` and the tensor that is missing, extra or of another shape.
 void load_weights(const std::filesystem::path& path, SequenceModel& model,
                   const StateDict& weights);
 

@@ -1,10 +1,10 @@
-// The operations of which temporal models are made. A model describes its arithmetic once, as a
-// function over them; each interpreter says what they do:
+// The operations of which temporal models consist. A model describes its computation once, as a
+// function over them; interpreters define what they do:
 // - TensorList lists the tensors: what a model registers, what its file holds, how many there are.
 // - PackedFrames is LibTorch on a packed batch, to train and to predict.
 //
-// FusedPass is the same arithmetic of a plain GRU written out, forward and back, in memory that
-// serves again: autograd takes six times as long (tests/benchmarks/train). Tests hold it to this.
+// FusedPass is an explicit forward and backward pass of the plain GRU, in reused memory: autograd
+// takes six times as long (tests/benchmarks/train). Tests compare it with PackedFrames.
 #pragma once
 
 #include <map>
@@ -19,14 +19,14 @@
 
 namespace coldframe::temporal {
 
-// What is known of each frame, or after pooling of each exam. An interpreter fills what it needs.
+// A value per frame or, after pooling, per exam. An interpreter fills in the members it needs.
 struct Value {
-  std::int64_t width = 0;  // numbers of each
+  std::int64_t width = 0;  // numbers per row
   torch::Tensor tensor = {};
 };
 
-// The inputs of time: the first V = config.time_values() values of TimeColumn, standardised [V];
-// whether each is known [V], and whether the frame's time is [1].
+// The time inputs: the first V = config.time_values() values of TimeColumn, standardised [V];
+// whether each is known [V]; and whether the frame's time is known [1].
 struct TimeInputs {
   Value value, known, time_known;
 };
@@ -36,18 +36,18 @@ class Operations {
   explicit Operations(const ModelConfig& config) : config_(config) {}
   virtual ~Operations() = default;
 
-  // Standardised features, [D], with noise in training. What a stream lacks is 0. Columns of S
-  // streams are those of each, then whether each has a frame there.
+  // Standardised features, [D], with noise in training. Missing streams are 0. The columns of S
+  // streams are the features of each, then S flags that state whether each has a frame there.
   virtual Value features() = 0;
   virtual TimeInputs times() = 0;
-  virtual Value clock() = 0;       // clock_descriptor(), and of a frame its place and time
+  virtual Value clock() = 0;       // clock_descriptor(); for a frame, also its position and time
   virtual Value covariates() = 0;  // [K]
 
-  // name.weight [width, in], name.bias; a name that ends in `_` takes no dot.
+  // Tensors name.weight [width, in] and name.bias; without the dot if the name ends in `_`.
   virtual Value linear(const Value& x, const std::string& name, std::int64_t width) = 0;
   virtual Value norm(const Value& x, const std::string& name) = 0;  // LayerNorm
   virtual Value add(const Value& a, const Value& b) = 0;
-  virtual Value multiply(const Value& a, const Value& b) = 0;  // a width of 1 goes with any
+  virtual Value multiply(const Value& a, const Value& b) = 0;  // a width of 1 broadcasts
   virtual Value one_minus(const Value& x) = 0;
   virtual Value gelu(const Value& x) = 0;
   virtual Value relu(const Value& x) = 0;
@@ -56,22 +56,23 @@ class Operations {
   virtual Value columns(const Value& x, std::int64_t from, std::int64_t width) = 0;
   virtual Value join(const std::vector<Value>& parts) = 0;
   virtual Value dropout(const Value& x, RandomPurpose) { return x; }
-  // Σ_s softmax_s(scores) ∘ values over the streams that are `there` [S]; 0 where none is.
+  // Σ_s softmax_s(scores) ∘ values over the streams that are present in `there` [S]; 0 if none is.
   virtual Value weigh(const std::vector<Value>& values, const std::vector<Value>& scores,
                       const Value& there) = 0;
 
-  // One layer of the architecture's recurrence over frames: GRU or LSTM, [W].
+  // One recurrent layer of the architecture (GRU or LSTM) over frames, [W].
   virtual Value recur(const Value& x, std::int64_t layer) = 0;
-  // name.weight [width, in, taps]: each frame and those `dilation` apart before it; zeros before
-  // the first.
+  // Causal dilated convolution with name.weight [width, in, taps]; zeros before the first frame.
   virtual Value convolve(const Value& x, const std::string& name, std::int64_t width,
                          std::int64_t taps, std::int64_t dilation) = 0;
-  // Attention among all frames, of queries, keys and values [3H], turned by their places: [H]
+  // Attention over all frames, from queries, keys and values [3H] with rotary position embedding:
+  // [H]
   virtual Value attend(const Value& x) = 0;
-  // From frames to exams, as pool_of() says.
+  // Pools frames to exams, as pool_of() states.
   virtual Value pool(const Value& x) = 0;
 
-  // The tensors whose names begin so come here in the order of all; else where they are used first.
+  // Fixes the position of tensors with this name prefix in the list; others come at their first
+  // use.
   virtual void place(const std::string&) {}
 
  protected:
@@ -86,27 +87,27 @@ class Operations {
   }
 };
 
-// The whole of a model: outputs [C] of each exam, or of each frame.
+// The whole model: outputs [C] per exam, or per frame.
 Value outputs_of(Operations& operations, const ModelConfig& config);
-// Its end: dropout, and the head.
+// Its last part: dropout and the head.
 Value head_of(Operations& operations, const ModelConfig& config, const Value& x);
 TemporalPool pool_of(const ModelConfig& config);
 
-// Matrix products in half precision while weights, sums and losses stay float32, as LibTorch's
-// autocast decides for each operation (docs.pytorch.org, "Automatic Mixed Precision").
+// Mixed precision: matrix products in half precision, weights, sums and losses in float32, as
+// LibTorch's autocast decides per operation (docs.pytorch.org, "Automatic Mixed Precision").
 
 struct MixedPrecision {
   torch::ScalarType type = torch::kFloat32;  // float32: none; bfloat16 or float16
-  double gradient_scale = 1;  // of what flows back through half precision, against underflow
+  double gradient_scale = 1;                 // of gradients in half precision, against underflow
 
   bool active() const { return type != torch::kFloat32; }
 };
 
-// Autocast on this thread while it lives, without LibTorch's cache of the half-precision copies of
-// weights. That cache is one for all threads, and the first thread that leaves autocast empties it:
-// a fit's bytes would depend on the fits beside it. And a copy that was made without a graph has no
-// way back to its weight: what runs again with a graph would take it, and the weight would get no
-// gradient, without a word.
+// Enables autocast on this thread during its lifetime, without LibTorch's cache of half-precision
+// weight copies. All threads share that cache, and the first thread that leaves autocast clears it:
+// a fit's memory would depend on parallel fits. And a cached copy that was made without a graph
+// does not lead back to its weight: a later pass with a graph would use it, and the weight would
+// silently get no gradient.
 class Autocast {
  public:
   Autocast(const MixedPrecision& precision, const torch::Device& device);
@@ -120,15 +121,15 @@ class Autocast {
   bool cached_;  // before
 };
 
-// In autocast a copy in its type, for a weight that is taken at every frame: autocast would make
-// one for each. Else the weight itself.
+// Under autocast, a copy of the weight in autocast's type, for weights used at every frame:
+// autocast would make a copy for each. Else the weight itself.
 torch::Tensor cast_once(const torch::Tensor& weight);
 
-// Back in float32; the gradient is scaled on its way to what comes before.
+// Casts to float32; the backward pass scales the gradient for the layers before.
 torch::Tensor leave_mixed_precision(const torch::Tensor& outputs, const MixedPrecision& precision);
 
-// A model on a packed batch in LibTorch: all frames at once, for training and for prediction. The
-// rows of a tensor are frames, or exams.
+// Runs a model on a packed batch with LibTorch, all frames at once, for training and for
+// prediction. The rows of a tensor are frames or exams.
 
 class PackedFrames final : public Operations {
  public:
@@ -164,11 +165,12 @@ class PackedFrames final : public Operations {
   Value pool(const Value& x) override;
 
  private:
-  // The way from packed rows [N, …] to [B, T, …] and back, and what each row's place turns it by.
+  // Maps packed rows [N, …] to [B, T, …] and back; holds the rotation of each row's position
+  // (RoPE).
   struct Grid {
-    torch::Tensor to_grid;  // [B · T] rows; behind the end of a sequence any, which `mask` hides
-    torch::Tensor to_rows;  // [N]
-    torch::Tensor mask;     // [B, 1, 1, T], true for frames; undefined where all are
+    torch::Tensor to_grid;  // [B · T] rows; arbitrary after the end of a sequence, hidden by `mask`
+    torch::Tensor to_rows;       // [N]
+    torch::Tensor mask;          // [B, 1, 1, T], true for frames; undefined without padding
     torch::Tensor cosine, sine;  // [N, 1, 1, d / 2]
   };
 
@@ -177,15 +179,14 @@ class PackedFrames final : public Operations {
     return {width, std::move(tensor)};
   }
   const torch::Tensor& tensor(const std::string& name) const { return tensors_.at(name); }
-  // The weights of a recurrent layer, in each direction those from inputs, from the state, and both
+  // The weights of a recurrent layer; for each direction input weights, state weights and both
   // biases.
   std::vector<torch::Tensor> recurrent_weights(std::int64_t layer) const;
   bool is_lstm() const { return config_.architecture->gates == 4; }
-  // What the state of a GRU decays by before each frame, [N, H]: γ = exp(−max(0, w · interval +
-  // b)). Intervals are counted in the geometric mean of the training part's; one that is unknown is
-  // 0.
+  // The decay factors of a GRU's state before each frame, [N, H]: γ = exp(−max(0, w · interval +
+  // b)). Intervals are in units of the training part's geometric mean; unknown ones are 0.
   torch::Tensor decay_factors(std::int64_t layer) const;
-  // x: [N, taps · in], the inputs of all taps, the farthest first.
+  // x: [N, taps · in], the inputs of all taps, the earliest first.
   Value convolved(const torch::Tensor& x, const std::string& name) const;
   torch::Tensor decaying(const torch::Tensor& x, std::int64_t layer);
   torch::Tensor recurrent_on_cuda(const torch::Tensor& x, at::TensorList weights,
@@ -197,7 +198,7 @@ class PackedFrames final : public Operations {
   const Grid& grid();
 
   const StateDict& tensors_;             // of the model
-  const torch::Tensor features_, time_;  // [N, D] and [N, kTimeColumns] of N frames
+  const torch::Tensor features_, time_;  // [N, D] and [N, kTimeColumns]
   const PackedBatch& batch_;
   const Dropout& dropout_;
   const torch::Tensor& covariates_;
@@ -209,28 +210,28 @@ class PackedFrames final : public Operations {
   std::optional<Grid> grid_;
 };
 
-// The most heads of an even width of kHeadWidth or more; one, where there is no such division.
+// The max number of heads with an even width ≥ kHeadWidth; 1 if there is no such division.
 std::int64_t attention_heads(std::int64_t hidden);
-// Radians that one place turns each pair of a head by, [d / 2] float64.
+// RoPE frequencies: radians per position for each pair of a head, [d / 2] float64.
 torch::Tensor rotary_speeds(std::int64_t hidden);
 
-// The tensors of a model, from its description: names and shapes, in the order in which they are
-// registered, drawn and kept by the optimizer. Also what its steps draw at random.
+// Lists the tensors of a model from its description: names and shapes, in the order in which they
+// are registered, initialised and held by the optimizer. Also lists the random numbers of a step.
 
 struct TensorRow {
   std::string name;
   std::vector<std::int64_t> shape;
   bool is_buffer = false;
-  double value = 0;  // of all its elements before training,
-  double bound = 0;  // unless they are drawn, uniformly within ± this
+  double value = 0;  // initial value of all elements,
+  double bound = 0;  // unless they are drawn uniformly within ± bound
 
   double size() const;
 };
 
-// Without the term of covariates beside the head. None of what is no network.
+// Without the covariate term next to the head. Empty if the model is not a network.
 std::vector<TensorRow> tensors_of(const ModelConfig& config);
 
-// Random numbers that a training step draws for each frame or exam: `width` of dropout or noise.
+// Random numbers of a training step, per frame or exam: `width` values of dropout or noise.
 struct DrawnRow {
   RandomPurpose purpose;
   std::int64_t width;

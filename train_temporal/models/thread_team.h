@@ -1,5 +1,5 @@
-// Threads that wait between the short parts of a training step, of which there are thousands a
-// second: too many to start threads for.
+// A thread pool for the short parts of a training step. There are thousands per second, too many to
+// start threads for.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace coldframe::temporal {
 
 class ThreadTeam {
  public:
-  // `threads` with the one that calls run(); each of the others calls `begin` first.
+  // `threads` includes the caller of run(); each of the others calls `begin` first.
   explicit ThreadTeam(std::size_t threads = 1, const std::function<void()>& begin = {});
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -23,7 +23,7 @@ class ThreadTeam {
 
   std::size_t threads() const { return helpers_.size() + 1; }
 
-  // body(0) … body(count − 1), each once, in any order. Rethrows the first error when all have
+  // Runs body(0) … body(count − 1) once each, in any order. Rethrows the first error after all have
   // ended.
   template <typename Body>
   void run(std::size_t count, const Body& body) {

@@ -1,5 +1,5 @@
-// The inner loops, written once. kernels.cpp includes them for each instruction set after its
-// Vector, in a namespace of that set's: no #pragma once, no includes.
+// The inner loops, written once. kernels.cpp includes this file for each instruction set, after the
+// set's Vector and within the set's namespace; hence no #pragma once and no includes.
 
 using F = Vector::F;
 
@@ -169,7 +169,7 @@ void add_scaled(std::int64_t n, float factor, const float* x, float* y) {
   for_vectors(n, [&](auto at) { at.store(y, Vector::fma(f, at.load(x), at.load(y))); });
 }
 
-// Sums of products in 16 lanes whatever the width of a vector, so that the result is the same.
+// Sums of products in 16 lanes whatever the vector width, so that the result does not depend on it.
 class Lanes {
  public:
   Lanes() {

@@ -1,6 +1,6 @@
-// The inner loops of a training step on the CPU, once for each instruction set. Every result
-// element is computed by the same operations in the same order whatever the width of the vectors,
-// so that all sets give the same bits, and so does a row in whatever company it is computed.
+// The inner loops of a training step on the CPU, once per instruction set. The operations for each
+// result element and their order do not depend on the vector width, so that all sets give the same
+// bits, and so does a row whatever other rows are computed with it.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ using Start = Product::Start;
 struct GateStep {
   std::int64_t rows, hidden;
   const float* input;          // [M, 3H] W_ih x + b_ih
-  const float* recurrent;      // [M, 3H] W_hh h + b_hh; no bias alone: see recurrent_row
-  std::int64_t recurrent_row;  // 3H, or 0 when all rows share one: h is 0 at the first step
+  const float* recurrent;      // [M, 3H] W_hh h + b_hh; or the bias only, see recurrent_row
+  std::int64_t recurrent_row;  // 3H, or 0 if all rows share one (h is 0 at the first step)
   float* state;                // [M, H] h before the step, and after it
   float* previous;             // [M, H] receives h before the step
   float* gates;                // [M, 4H] receives r, z, n and W_hn h + b_hn
@@ -40,11 +40,11 @@ struct GateStep {
   std::int64_t out_row;
 };
 
-// The same step backwards.
+// The backward pass of the same step.
 struct GateGradient {
   std::int64_t rows, hidden;
   const float *gates, *previous;  // as the step left them
-  const float* out;               // gradient that reaches h after the step from above
+  const float* out;               // gradient of h after the step from the layer above
   std::int64_t out_row;
   float* state;      // [M, H] gradient of h after the step; then z's share of that before it
   float* input;      // [M, 3H] receives the gradient of W_ih x
@@ -72,7 +72,7 @@ struct AdamStep {
   float beta1_rest, beta2, beta2_rest, epsilon;  // beta1_rest = 1 − β1, …
 };
 
-// One row of dropout's mask: 0 where the bits are below the threshold.
+// One row of a dropout mask: 0 where the random bits are below the threshold.
 struct Drop {
   std::uint64_t start;
   std::uint16_t threshold;
@@ -85,12 +85,12 @@ struct Noise {
   float deviation;
 };
 
-// Noise takes one of so many equally likely quantiles of the standard normal distribution.
+// Noise takes one of kQuantiles equally likely quantiles of the standard normal distribution.
 inline constexpr std::size_t kQuantiles = 4096;
 const float* normal_quantiles();  // [kQuantiles], ascending
 
-inline constexpr std::int64_t kDropBlock = 32;  // so many values are drawn at once
-// Serves instruction sets without vectors of 64-bit products.
+inline constexpr std::int64_t kDropBlock = 32;  // values drawn at once
+// For instruction sets without 64-bit vector multiplication.
 inline void drop_block_by_words(std::uint64_t start, std::uint16_t threshold, float scale,
                                 float* out) {
   for (std::uint64_t i = 0; i < kDropBlock; i += 4) {
@@ -128,14 +128,14 @@ struct SequenceKernels {
   void (*tanh)(std::int64_t n, const float* x, float* y);
 };
 
-// The fastest that this processor has.
+// The fastest set that this processor supports.
 const SequenceKernels& kernels();
 
-// All that this processor can run, for tests; the plain ones first.
+// All sets that this processor supports, for tests; the plain one first.
 std::span<const SequenceKernels* const> all_kernels();
 
 const SequenceKernels& plain_kernels();
-const SequenceKernels* avx2_kernels();    // null when the processor or the build has none
+const SequenceKernels* avx2_kernels();    // null if the processor or the build lacks it
 const SequenceKernels* avx512_kernels();  // likewise
 
 }  // namespace coldframe::temporal
