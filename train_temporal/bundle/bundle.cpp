@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kDigits = 64;  // of a SHA-256
 constexpr const char* kSeal = "# SHA-256 of the lines above: ";
 
-// Names of files and of links. A link to a folder is a name, too: readers would follow it to files
-// that nobody vouches for.
+// Names of files and of links. A link to a folder counts, too: readers would follow it to
+// unverified files.
 std::set<std::string> names_in(const fs::path& folder, bool dotted = false) {
   std::set<std::string> names;
   fs::recursive_directory_iterator entries(folder);

@@ -1,5 +1,5 @@
-// SHA256SUMS: a line "SHA-256  NAME" for each other file of a bundle, in the order of their names,
-// as `sha256sum --check` reads it; the last line, a comment to sha256sum, is of those before it.
+// SHA256SUMS: a line "SHA-256  NAME" for each other file of a bundle, sorted by name, as `sha256sum
+// --check` reads it. The last line, a comment to sha256sum, is the digest of those before it.
 #pragma once
 
 #include <cstdint>
@@ -18,28 +18,29 @@ inline constexpr const char* kChecksumsFile = "SHA256SUMS";
 
 struct BundleFile {
   std::string name;    // within the bundle, "models/fold-0-seed-0.safetensors"
-  std::string sha256;  // as SHA256SUMS states it
+  std::string sha256;  // as in SHA256SUMS
   std::uint64_t bytes = 0;
 };
 
 struct Checksums {
   std::vector<BundleFile> files;  // sorted by name; bytes 0
-  std::string digest;             // SHA-256 of their lines: the bundle's own
+  std::string digest;             // SHA-256 of their lines: the digest of the bundle
 };
 
 // Of all files below `folder`.
 std::string checksums_of(const std::filesystem::path& folder);
-// DataError for anything but what checksums_of() writes, and for names that lead out of a bundle.
+// DataError for anything that checksums_of() would not write, and for names that lead out of a
+// bundle.
 Checksums parse_checksums(const std::string& text);
 
-// What lies in `folder` and is none of the files. Links to folders are strangers. `dotted`: with
-// names that begin with a dot at the top, as git and the hub's client leave them beside a download.
+// Everything in `folder` that is not one of the files, including links to folders. `dotted`:
+// include top-level names that begin with a dot, such as git and the hub's client leave next to a
+// download.
 std::set<std::string> strangers(const std::filesystem::path& folder,
                                 const std::vector<BundleFile>& files, bool dotted);
 
-// Compares the files with what is stated of them, and fills in their sizes: a line for each that
-// differs, is missing, is a link out of the bundle, or is a stranger; dotted ones are nobody's
-// business.
+// Compares the files with their checksums and fills in their sizes. Returns a line for each file
+// that differs, is missing, is a link out of the bundle, or is unlisted; ignores dotted ones.
 std::vector<std::string> find_faults(const std::filesystem::path& folder,
                                      std::vector<BundleFile>& files);
 
@@ -63,22 +64,22 @@ inline constexpr const char* kFactsFile = "bundle.json";
 inline constexpr const char* kOptionsFile = "extract.ini";
 inline constexpr const char* kTrainingFile = "train.ini";
 
-// What a bundle states of its files, which are not looked at yet. ConfigError: it is no bundle.
+// The checksums that a bundle states, not yet verified. ConfigError: not a bundle.
 Checksums checksums_in(const std::filesystem::path& folder);
 
 class Bundle {
  public:
-  // Every byte is held against SHA256SUMS: DataError names the file that differs, is missing, or is
-  // nobody's.
+  // Verifies every byte against SHA256SUMS: DataError names the file that differs, is missing, or
+  // is unlisted.
   explicit Bundle(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }  // as given; for model_files()
   const std::vector<BundleFile>& files() const { return sums_.files; }
   bool has(std::string_view name) const;
-  std::filesystem::path file(std::string_view name) const;  // DataError when it is not there
+  std::filesystem::path file(std::string_view name) const;  // DataError if it does not exist
 
   const Json& facts() const { return facts_; }             // bundle.json
-  const cache::Recipe& recipe() const { return recipe_; }  // of the features that its models take
+  const cache::Recipe& recipe() const { return recipe_; }  // of the features for its models
   const std::string& digest() const { return sums_.digest; }
 
  private:

@@ -1,4 +1,4 @@
-// `coldframe bundle VERB`: a finished run as one thing to hand over.
+// `coldframe bundle VERB`: packages a finished run for distribution.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Files that go into a bundle, whole and on the disk before it appears.
+// Copies files into a bundle, complete and synced to disk before the bundle appears.
 #pragma once
 
 #include <filesystem>
@@ -6,22 +6,22 @@
 
 namespace coldframe::bundle {
 
-// Copies a file, and makes the folders above it; the copy survives a power cut, and whoever the
-// umask lets read the bundle may read it. DataError: it cannot be read. SystemError.
+// Copies a file and creates its parent folders. The copy survives a power cut, and is readable for
+// everyone whom the umask lets read the bundle. DataError: `from` cannot be read. SystemError.
 void copy_into(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// `coldframe bundle make`: a finished run and the weights of its recipe become a bundle.
+// `coldframe bundle make`: makes a bundle of a finished run and the weights of its recipe.
 
 struct MakeOptions {
   std::filesystem::path run, weights, out;
   std::filesystem::path mask, card;  // "": none
   std::string name;                  // of the model, in its card
-  std::string license = "unknown";   // as the Hugging Face hub spells it
+  std::string license = "unknown";   // in the spelling of the Hugging Face hub
   bool overwrite = false;
 };
 
-// Written under another name and checked as Bundle does, then renamed. ConfigError, DataError: no
-// finished run, weights or a mask of another SHA-256 than the recipe's.
+// Writes under a temporary name, verifies like Bundle, then renames. ConfigError, DataError: not a
+// finished run, or the SHA-256 of weights or mask differs from the recipe's.
 void make_bundle(const MakeOptions& options);
 
 }  // namespace coldframe::bundle

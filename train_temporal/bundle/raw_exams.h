@@ -1,4 +1,4 @@
-// The part of a bundle that makes features: weights, mask, and the options of `extract`.
+// The part of a bundle that computes features: weights, mask, and options of `extract`.
 #pragma once
 
 #include <filesystem>
@@ -19,31 +19,31 @@ struct BackboneFiles {
 };
 
 struct PackedBackbone {
-  Json facts;           // kind, the files' names within the bundle, and the cut of tuned models
+  Json facts;           // kind, file names within the bundle, and the cut of tuned models
   std::string options;  // extract.ini, for people
 };
 
-// Copies the files into `folder`. DataError when they are not the recipe's, by their SHA-256;
-// ConfigError when one is missing or one too many.
+// Copies the files into `folder`. DataError if their SHA-256 differs from the recipe's; ConfigError
+// if a file is missing or superfluous.
 PackedBackbone pack_backbone(const temporal::ModelMetadata& card, const BackboneFiles& files,
                              const std::filesystem::path& folder);
 
-// Exams as they come, made into the features that a bundle's models take.
+// Computes features for a bundle's models from raw exams.
 
-// `asked` (the input, how its data is laid out, the machine) with all that the bundle's recipe
-// decides: preprocessing, selection, readers, and a backbone with the bundle's weights. The column
-// of a run's streams is among the frame columns. A cut that is asked for goes before that of tuned
-// models. DataError.
+// Completes `asked` (input, its layout, machine) with everything that the bundle's recipe
+// determines: preprocessing, selection, readers, and a backbone with the bundle's weights. Adds the
+// column of a run's streams to the frame columns. A requested cut takes precedence over that of
+// tuned models. DataError.
 extract::ExtractOptions extract_options(const Bundle& bundle, extract::ExtractOptions asked);
 
 class RawExams {
  public:
-  // Finds the devices: before LibTorch does anything else (resolve_device). The bundle must live
-  // on.
+  // Selects the devices; call it before any other use of LibTorch (resolve_device). The bundle must
+  // outlive this.
   RawExams(const Bundle& bundle, const extract::ExtractOptions& asked);
 
-  // The pipeline of `extract` on the input that is asked for, into a temporary cache that lives as
-  // long as this. An exam or a frame that cannot be read is among the cache's failures.
+  // Runs the pipeline of `extract` on the requested input into a temporary cache, which exists as
+  // long as this object. Unreadable exams and frames are listed in the cache's failures.
   // Interrupted.
   const std::filesystem::path& extract();
 

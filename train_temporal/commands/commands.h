@@ -1,4 +1,4 @@
-// The verbs of coldframe-train_temporal: words of the command line in, exit code out.
+// The verbs of coldframe-train_temporal: they take command-line words and return the exit code.
 #pragma once
 
 #include <string>

@@ -63,7 +63,7 @@ std::string sequence_model_of(Ensemble& ensemble) {
   return kinds.empty() ? kGru.name : join({kinds.begin(), kinds.end()}, "/");
 }
 
-// A model as it does on the cohort: the average of its fits decides on each exam.
+// A model's results on the cohort: the average of its fits decides on each exam.
 ModelPredictions apply(Ensemble& ensemble, const std::string& name, const Dataset& dataset,
                        const Cohort& cohort, const ResolvedQuestions& asked) {
   ModelPredictions model{name,
@@ -205,7 +205,7 @@ std::string warn_of_failures(const std::vector<cache::Failure>& failures) {
                 " in all, are not evaluated (", join(named, "; "), ")");
 }
 
-// Warns where the figures may be too good.
+// Warns if the metrics may be too optimistic.
 Seen seen_of(const Predictor& applied, Cohort& cohort, bool exam_is_patient) {
   const auto known = applied.count_known(
       cohort.exams(), exam_is_patient ? std::vector<std::string>() : cohort.patients,

@@ -1,5 +1,4 @@
-// A run and what it is applied to: the models of a run or of a bundle, and the features of a
-// cache or of exams as they come.
+// Applies the models of a run or bundle to the features of a cache or of raw exams.
 #pragma once
 
 #include <filesystem>
@@ -16,26 +15,26 @@ namespace coldframe::temporal {
 
 class Predictor {
  public:
-  // Opens the bundle if there is one, resolves the device before LibTorch does anything else, and
+  // Opens the bundle if there is one, resolves the device before any other use of LibTorch, and
   // reads the models.
   explicit Predictor(const ApplyOptions& options);
 
-  // That computes these exams.
+  // The device for these exams.
   const torch::Device& device_for(const SequenceReader& cache,
                                   const std::vector<std::size_t>& exams);
   Ensemble& ensemble() { return ensemble_; }
   const std::filesystem::path& folder() const { return folder_; }  // with models/ and controls/
-  // The cache to read, made of exams as they come where there is none.
+  // The cache to read; extracted from raw exams if there is none.
   const std::filesystem::path& features();
   const std::filesystem::path& cache() const { return cache_; }
-  // The weights of the frozen ViT: the bundle's, or else those given.
+  // The weights of the frozen ViT: those of the bundle, else `given`.
   std::filesystem::path weights(const std::filesystem::path& given) const;
   bool raw() const { return raw_.has_value(); }
-  // What these exams have that the training had not, and what they lack; see check_times().
+  // Warnings of inputs that are unseen in training or that these exams lack; see check_times().
   std::vector<std::string> warnings_of(const SequenceReader& cache,
                                        const std::vector<std::size_t>& exams);
-  // As count_known(), 0 with --other-patients; empty for a bundle, which names no exam of its
-  // training.
+  // Like count_known(); 0 with --other-patients; empty for a bundle, which does not list its
+  // training exams.
   std::optional<std::size_t> count_known(std::span<const cache::ExamInfo> exams,
                                          const std::vector<std::string>& patients,
                                          const std::vector<std::size_t>& used) const;
@@ -44,14 +43,14 @@ class Predictor {
   std::optional<bundle::Bundle> bundle_;
   std::filesystem::path folder_;
   bool other_patients_, without_times_;
-  bool tries_devices_;  // --device auto has found a GPU, and models alone are to compute
+  bool tries_devices_;  // --device auto has found a GPU, and only models run on it
   std::optional<bundle::RawExams> raw_;
   torch::Device device_;
   Ensemble ensemble_;
   std::filesystem::path cache_;
 };
 
-// Exams, and frames, that could not be read, and why.
+// Exams and frames that could not be read, with reasons.
 Json failures_json(const SequenceReader& cache);
 
 }  // namespace coldframe::temporal

@@ -62,7 +62,7 @@ std::size_t count_records(const fs::path& run) {
   return count;
 }
 
-// Names what made the features, in a few words, with the first digits of the weights' digest.
+// A short description of the backbone, with the first digits of the weights' digest.
 std::string backbone_of(const Json& config) {
   const auto part = [](const Json& json, const char* key) {
     return json.is_object() ? json.value(key, Json::object()) : Json::object();

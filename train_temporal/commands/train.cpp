@@ -70,14 +70,14 @@ void add_streams_alone(TrainOptions& options, const std::vector<std::string>& st
 // do not allow.
 void check_task_options(const TrainOptions& options, const Targets& targets);
 
-// What models that read frames in order see of the times of these exams: `time` and `elapsed`.
+// Decides `time` and `elapsed`, the time inputs of models that read frames in order.
 void choose_times(const TrainOptions& options, std::span<const cache::ExamInfo> exams,
                   std::span<const std::size_t> used, ModelConfig& config);
 
 // Warns of mixed precision on a processor that has no such arithmetic: it takes longer there.
 void warn_of_emulated_precision(torch::ScalarType precision, const torch::Device& device);
 
-// `coldframe train --benchmark`: what a run will take, before it is made.
+// `coldframe train --benchmark`: predicts the cost of a run.
 
 struct TrainBenchmark {
   std::string device, model;
@@ -97,8 +97,8 @@ struct TrainBenchmark {
 // reading the features took.
 TrainBenchmark measure_training(const Experiment& experiment, double load_seconds);
 
-// Says of a run that is to begin what options.required promise of it. Error with exit code 1 where
-// that does not hold; where times are asked it is measured as above.
+// Checks options.required before a run begins. Error with exit code 1 if a limit is exceeded; time
+// limits are checked by measurement as above.
 void require_affordable(const Experiment& experiment, double load_seconds);
 
 std::string to_table(const TrainBenchmark& benchmark);
@@ -854,7 +854,7 @@ TrainingRun::TrainingRun(const TrainOptions& options, const RunFolder* folder)
   check_tuning(experiment());
 }
 
-// Adds what depends on the splits, and tells what was decided and what somebody should check.
+// Adds what depends on the splits, and logs decisions and warnings.
 void TrainingRun::complete_cohort() {
   cohort_.covariates = read_covariates(cohort_, splits_, options_);
   for (std::string& warning : unlearnt_streams(cohort_.cache, splits_))
@@ -863,7 +863,7 @@ void TrainingRun::complete_cohort() {
   for (const std::string& warning : cohort_.warnings) log_warning(warning);
 }
 
-// A run that is gone on with keeps its kind of device. GPUs are taken untried where a ViT is tuned,
+// A continued run keeps its kind of device. GPUs are taken without measurement if a ViT is tuned,
 // and by parts of a run, which must all choose the same.
 void TrainingRun::choose_device(const Json& begun) {
   device_seconds_ = begun.value(kDeviceSeconds, Json());

@@ -128,7 +128,7 @@ std::vector<std::int64_t> last_rows(const PackedBatch& batch) {
   return last;
 }
 
-// Of each packed row, what its exam has.
+// Expands a value per exam to one per packed row.
 std::vector<float> share_rows(const PackedBatch& batch) {
   std::vector<float> shares;
   for (std::int64_t reaching : batch.batch_sizes)
@@ -141,8 +141,8 @@ torch::Tensor rows_of(const torch::Tensor& table, const std::vector<std::int64_t
   return table.index_select(0, torch::tensor(rows, torch::kInt64));
 }
 
-// What a model is told of the time of a frame, of the sequence's first one and of the one before
-// it, and of the exam's start after the zero; seconds, NaN where unknown and before the first.
+// Time inputs of a frame from its time, that of the first and of the previous frame, and the exam's
+// start relative to the common time zero; seconds, NaN if unknown and before the first frame.
 std::array<float, kTimeColumns> time_row(double time, double first, double before,
                                          double elapsed_start) {
   std::array<float, kTimeColumns> row{};

@@ -39,7 +39,7 @@ double shown(float value) {
 template <typename Value>
 void require_finite(const cache::ExamInfo& exam, std::size_t frame, const std::byte* row,
                     std::size_t columns, const char* what) {
-  // The loop has no branch per value, so that the compiler makes it one of vectors.
+  // The loop has no branch per value, so that the compiler vectorises it.
   bool fine = true;
   for (std::size_t column = 0; column < columns; ++column) {
     Value value;
@@ -174,7 +174,7 @@ std::vector<double> known_intervals(const cache::ExamInfo& exam) {
   return intervals;
 }
 
-// Seconds by which frames picked evenly from a longer source may lie beside an even grid.
+// Max deviation in seconds, from an even grid, of frames sampled evenly from a longer source.
 double rounding_of_picks(const cache::ExamInfo& exam, double duration) {
   if (exam.frame_index.size() != exam.frames()) return 0.0;
   const auto first = std::ranges::find(exam.present, 1) - exam.present.begin();

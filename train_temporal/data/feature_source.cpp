@@ -41,8 +41,8 @@ void FeatureStream::stop() {
   queue_.reset();
 }
 
-// Reading ahead must not take the memory in which the present group is computed: fits would then
-// fail or not as the threads happen to run.
+// Prefetching must not take the memory that the current group needs: otherwise fits would fail
+// depending on thread timing.
 bool FeatureStream::may_read_ahead() const {
   const auto left = cpu_memory_left();
   if (!left && ahead_ == 0) return true;
@@ -65,7 +65,7 @@ void FeatureStream::plan(Groups groups, ViewOf view_of) {
     begin();
     try {
       for (const auto& group : groups_) {
-        if (!queue_->push(read(group))) return;  // what is planned is wanted no more
+        if (!queue_->push(read(group))) return;  // the plan was replaced
       }
       queue_->close();
     } catch (...) {

@@ -116,7 +116,7 @@ Bounds bounds_of(Metric metric, double value, const Spread& spread, double level
                        " needed"));
   }
   if (is_degenerate(shape, value, spread)) {
-    // A model that gives all exams one score ranks none of them before another, whoever they are.
+    // A model with a constant score ranks no exam before another, whatever the sample.
     if (metric->chance > 0 && value == metric->chance) {
       return {MetricValue::of(value), MetricValue::of(value)};
     }

@@ -12,9 +12,9 @@ namespace {
 
 constexpr double kLowestTemperature = 0.05, kHighestTemperature = 20.0;
 
-// Platt's targets (1999): with n exams of a class its target probability is (n + 1) / (n + 2), not
-// 1, and the others share the rest. A validation part that the model separates perfectly would
-// otherwise ask for a temperature of 0, and small parts often are.
+// Platt's targets (1999): the target probability of a class with n exams is (n + 1) / (n + 2)
+// instead of 1, and the others share the rest. Otherwise a perfectly separated validation part,
+// which is frequent for small ones, would require a temperature of 0.
 std::vector<double> smoothed_targets(std::size_t classes, std::span<const int> label) {
   std::vector<double> count(classes, 0), target(label.size() * classes);
   for (int l : label) count[static_cast<std::size_t>(l)] += 1;

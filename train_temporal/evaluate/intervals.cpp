@@ -137,7 +137,7 @@ std::string too_coarse(const MetricTable& table, std::size_t m, Aggregation take
   return concat("too small a sample to bound: ", units, " patients, ", least, " needed");
 }
 
-// Decisions, and few ranks, may be the same by chance; all figures are so of one model only.
+// Decisions, and few ranks, may coincide by chance; all metrics coincide only for the same model.
 bool are_the_same(const MetricTable& a, const MetricTable& b) {
   const auto equal = [](const MetricValue& x, const MetricValue& y) {
     return x.value == y.value || (!x.defined() && !y.defined());
@@ -171,7 +171,7 @@ void bound_by_itself(Estimate& difference, const Influences& x, const Influences
   difference.claim_high = d + reach(kClaimLevel);
 }
 
-// With the correlation that leaving out patients shows.
+// With the correlation from the jackknife.
 void bound_by_parts(Estimate& difference, const Estimate& x, const Estimate& y, double r) {
   const double d = difference.value.value, a = x.value.value, b = y.value.value;
   difference.low = MetricValue::of(d - joined(a - x.low.value, y.high.value - b, r));
@@ -460,12 +460,12 @@ std::vector<ScoredExams> resample_folds(std::span<const FoldScores> folds, std::
   return result;
 }
 
-// Figures without each patient.
+// Metrics with each patient left out.
 
 namespace {
 
-// More patients than these are left out some at a time, so that the work grows with the exams
-// alone.
+// With more patients than these, groups of them are left out, so that the work grows only with the
+// number of exams.
 constexpr std::size_t kMaxBlocks = 1000;
 
 // The exams ordered by score, so that resamples of a binary task arrive sorted at the rank
@@ -496,7 +496,7 @@ ScoredExams without(const FoldScores& from, const std::vector<std::size_t>& bloc
   return exams_at(from.exams, left);
 }
 
-// A patient's place: the fold that holds it out first, and the class of most of its exams.
+// A patient's stratum: the fold that holds it out first, and the class of most of its exams.
 struct Place {
   std::size_t fold = 0;
   std::map<int, std::size_t> exams;
@@ -529,7 +529,7 @@ struct Parts {
     for (const FoldScores& fold : given) folds.push_back(sorted_by_score(fold));
     for (FoldScores& pool : pooled) pool = sorted_by_score(pool);
   }
-  // A repeat of one fold is pooled as it is.
+  // A repeat with one fold is already pooled.
   bool are_pooled() const { return folds.size() == pooled.size(); }
 };
 

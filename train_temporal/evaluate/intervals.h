@@ -122,9 +122,9 @@ std::vector<PairedDifference> paired_differences(const MetricTable& a, const Met
 // a − b of metrics on different patients, likewise.
 Estimate unpaired_difference(const Estimate& a, const Estimate& b);
 
-// The variance that a figure owes to chance among patients, from leaving out each of them in turn.
+// The jackknife variance of a metric over patients.
 
-// A figure is the mean over folds, or the pooled one.
+// A metric is aggregated as the mean over folds, or pooled.
 enum class Aggregation { kOverFolds, kPooled };
 
 // By how much leaving out each patient changes a metric, relative to the mean of its stratum; a

@@ -11,7 +11,8 @@ namespace coldframe::temporal {
 
 void widen_by_groups(Estimate& estimate, const std::vector<MetricValue>& figures, double level,
                      const MetricRange& range) {
-  // Two say nothing of how groups differ: Student's distribution has one degree of freedom.
+  // Two groups are too few to estimate their variance: Student's distribution has one degree of
+  // freedom.
   constexpr std::size_t kMinGroups = 3;
   std::vector<double> of_group;
   for (const MetricValue& figure : figures)

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::int64_t kMaxValues = 1 << 19;  // features of one batch: 2 MiB
 
-// The way from the baseline (0) to the exam (1), which stands in a batch once for every point of it
-// that is looked at.
+// The path from the baseline (0) to the exam (1); a batch holds one copy of the exam per evaluated
+// point.
 struct Path {
   SequenceModel& model;
   const Dataset& dataset;
@@ -183,7 +183,7 @@ class TorchOperations : public KeepingOperations<torch::Tensor> {
   }
 };
 
-// Adds a model's share to what is said of the exam.
+// Adds a model's contribution to the explanation of the exam.
 void add_model(ExplainedExam& exam, TrainedModel& trained, FeatureSource& features, double share) {
   const ModelMetadata& card = trained.card;
   const Target& target = card.targets[exam.target];

@@ -13,11 +13,11 @@
 
 namespace coldframe::temporal {
 
-// Explains exams of the first repeat and the first target: for each of the first classes the surest
-// right decision and the surest wrong one, for a regression the highest and lowest prediction and
-// the largest errors either way. The models in the folder `run` that did not see an exam explain
-// it. The dataset must hold the exams. `weights`: of the ViT, as PatchMaps has them, where patches
-// of the frames are mapped, too. Empty where targets are of frames.
+// Explains exams of the first repeat and the first target: for each of the first classes the most
+// confident correct and wrong decision; for a regression the highest and lowest prediction and the
+// largest errors in both directions. Uses the models in the folder `run` that did not see the exam.
+// The dataset must hold the exams. `weights`: of the ViT, as in PatchMaps, to map patches, too.
+// Empty for per-frame targets.
 FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
                              const Dataset& dataset, const std::filesystem::path& run,
                              cache::Pictures& pictures,

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::int64_t kMaxTokens = 4096;  // of a batch of points
 
-// Two thirds of the depth: there tokens still stand for their places, and few blocks are left for
-// them to mix in. No later than the first layer of which features are made.
+// Two thirds of the depth: tokens still represent their positions, and few blocks remain to mix
+// them. No later than the first layer from which features are taken.
 std::int64_t late_block(const tune::TunedSource& source) {
   const vit::Architecture& shape = source.architecture();
   const std::int64_t first_layer = vit::layers_of(source.features(), shape).front();

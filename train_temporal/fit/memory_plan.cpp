@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::uint64_t kCopies = 6;        // parameters, gradients, moments, decay, the best
 constexpr std::uint64_t kStreamGroups = 4;  // of a FeatureStream that reads ahead
-constexpr std::uint64_t kMaxForRows = 4;    // the part of a budget that reading ahead may take
-constexpr std::uint64_t kMaxForModel = 4;   // the part of a step's that the temporal model may take
+constexpr std::uint64_t kMaxForRows = 4;    // 1 / the fraction of a budget for prefetching
+constexpr std::uint64_t kMaxForModel = 4;   // 1 / the temporal model's fraction of a step's budget
 
 std::uint64_t trained_values(const FitTask& task) {
   return static_cast<std::uint64_t>(tune::trained_values(*task.tuned, task.options.tune.vit));
@@ -175,7 +175,7 @@ double recorded_values(const StepValues& values, const FitTask& task, const Fram
   return values.by_autograd(n, exams, frames.most, true) + rows * width;  // 16 bits, twice
 }
 
-// The micro-batch is cut as FusedStep cuts it.
+// Slices the micro-batch as FusedStep does.
 double training_values(const StepValues& values, const FitTask& task, const Frames& frames,
                        double exams) {
   if (records_steps(task)) return recorded_values(values, task, frames, exams);

@@ -250,8 +250,9 @@ torch::Tensor cross_entropy_of(const torch::Tensor& outputs, const torch::Tensor
 
 namespace {
 
-// The validation part as metrics want it, of one target, from the outputs [n, C] of all. Decisions
-// are made at 0.5 and without a temperature: both are fitted after the last epoch only.
+// The validation part of one target in the form that metrics take, from the outputs [n, C] of all
+// targets. Decides at 0.5 and without a temperature, since both are fitted only after the last
+// epoch.
 ScoredExams validation_rows(const Targets& targets, std::size_t target, const Split& split,
                             const std::vector<double>& outputs) {
   const Labels& labels = targets[target];

@@ -41,8 +41,7 @@ struct LossSum {
     double loss = 0, weight = 0;
   };
   std::vector<Part> targets;
-  torch::Tensor on_device =
-      {};  // double: the first target's, summed on the device; adds to `targets`
+  torch::Tensor on_device = {};  // double: first target's loss on the device; adds to `targets`
 
   // The mean over targets of each target's mean loss over its labelled exams (or frames); targets
   // without labels are left out; 0 if none has any.

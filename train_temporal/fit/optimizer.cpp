@@ -21,7 +21,7 @@ constexpr std::int64_t kChunk = 16384;  // values a turn; fixed, as the norm's s
 AdamW::AdamW(const std::vector<OptimizedModule>& modules, double weight_decay) {
   torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> all, flat, decay;
-  std::vector<Run> runs;  // of parameters beside each other with one rate and one decay
+  std::vector<Run> runs;  // of adjacent parameters with the same rate and decay
   std::int64_t size = 0;
   for (const auto& [module, rate, kept, rates] : modules) {
     bool first = true;

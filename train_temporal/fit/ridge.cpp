@@ -105,7 +105,7 @@ Vector minimise(const Objective64& function, Vector start, std::span<const doubl
 
 namespace {
 
-// Directions in which so small a share of the rows' variance lies are rounding.
+// Directions with a smaller fraction of the rows' variance are rounding errors.
 constexpr double kMinVariance = 1e-12;
 // Losses of predictions are compared, whose error need not be smaller.
 constexpr double kChoiceTolerance = 1e-6;
@@ -276,8 +276,8 @@ torch::Tensor Discriminants::outputs_of(const torch::Tensor& classes) const {
 
 namespace {
 
-// The best of `fit(penalty)`, from the strongest on, by half powers of ten of `unit`. A path that
-// gets worse three times in a row has passed its best.
+// The best of `fit(penalty)`, from the strongest penalty down, in half powers of ten of `unit`.
+// Stops after three consecutive deteriorations.
 template <typename Fit>
 LinearFit best_on_path(double unit, Fit fit) {
   constexpr int kStrongest = 4, kWeakest = -6, kPatience = 3;
@@ -293,7 +293,7 @@ LinearFit best_on_path(double unit, Fit fit) {
   return best;
 }
 
-// The loss of predictions, whose slope nobody asks for.
+// The loss of predictions, without gradient.
 double loss_at(const RowLabels& labels, const std::vector<double>& z) {
   std::vector<double> unused(z.size());
   return loss_of(labels, z, unused);

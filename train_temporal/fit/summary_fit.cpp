@@ -17,7 +17,7 @@
 
 namespace coldframe::temporal {
 
-// The rows of a linear model: standardised summaries of exams and, behind them, covariates.
+// The rows of a linear model: standardised summaries of exams, followed by covariates.
 
 struct SummaryDesign {
   torch::Tensor mean, deviation;  // [D] of the summaries
@@ -83,8 +83,8 @@ double prior_belief(Family family, std::size_t families) {
   return family == Family::kAverage ? 0 : -std::log(static_cast<double>(families - 1));
 }
 
-// A model keeps its place against a summary that found something only if it is likelier by so many
-// nats, 7 to 1: validation parts are small.
+// A summary that found something replaces a model unless that is likelier by this many nats, 7 to
+// 1: validation parts are small.
 constexpr double kLead = 2;
 
 class SummaryFit {
@@ -277,7 +277,7 @@ class SummaryFit {
     auto of_train = predict(task_.split.train);
     const LossSum validation = objective_.of(result.validation_logits, task_.split.validation);
     const auto measured = validation_figure(task_.targets, task_.split, result.validation_logits);
-    // What early stopping would watch, by which a fold chooses between models.
+    // The early-stopping metric, by which a fold chooses between models.
     const bool watched = task_.options.stopping_metric == StoppingMetric::kMetric;
     result.history.push_back({objective_.of(of_train, task_.split.train).mean(), validation.mean(),
                               0, watched ? measured.value_or(0) : 0, measured});

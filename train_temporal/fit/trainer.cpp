@@ -221,8 +221,7 @@ void Trainer::update_parameters(double learning_rate) {
   if (usable) optimizer_.step(learning_rate, *team_);
 }
 
-// The sums over a batch are the same in micro-batches of any size and with exams in turn, but for
-// rounding.
+// The sums over a batch do not depend on micro-batches, except for rounding.
 LossSum Trainer::gradients(const std::vector<BatchItem>& items, std::size_t epoch) {
   for (;;) {
     const std::uint64_t learnt = vit_ ? vit_->learnt_budget() : 0;
@@ -231,7 +230,8 @@ LossSum Trainer::gradients(const std::vector<BatchItem>& items, std::size_t epoc
     } catch (const c10::OutOfMemoryError&) {
       if (fused_) fused_->release();
       micro_batches_.training = std::min(micro_batches_.training, items_at_hand_);
-      // The ViT has found a smaller way, which gives the model fewer exams where they go in turn.
+      // The ViT has found a schedule with less memory, which gives the model fewer exams per
+      // micro-batch.
       const bool smaller = vit_ && vit_->learnt_budget() != learnt;
       const bool in_turn = exams_go_in_turn(task_.options, objective_);
       if (smaller && (in_turn || micro_batches_.training == 1)) continue;
@@ -420,7 +420,7 @@ torch::Tensor double_tensor(const std::vector<double>& values) {
   return torch::tensor(values, torch::kFloat64);
 }
 
-// The tensors whose names begin so, under the rest of them.
+// The tensors with this name prefix, under the rest of their names.
 StateDict with_prefix(const StateDict& tensors, const std::string& prefix) {
   StateDict result;
   for (const auto& [name, tensor] : tensors) {
@@ -437,7 +437,7 @@ SafetensorsFile read_file(const std::filesystem::path& path) {
   }
 }
 
-// Runs `read` on the file; what is missing or of another type in it ends in one DataError.
+// Runs `read` on the file; missing or ill-typed entries give a DataError.
 template <typename Read>
 auto checked(const std::filesystem::path& path, const Read& read) {
   const SafetensorsFile file = read_file(path);

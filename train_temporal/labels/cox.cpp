@@ -16,7 +16,7 @@ namespace {
 // The exams with one time; sums are over all that are followed as long or longer.
 struct RiskSet {
   double time = 0;
-  std::size_t first = 0, behind = 0;  // places in the order
+  std::size_t first = 0, behind = 0;  // indices into `order`
   double events = 0, of_events = 0;   // how many, and the sum of their exp(z)
   double at_risk = 0;                 // the sum of exp(z)
 };

@@ -553,8 +553,8 @@ bool say_yes_or_no(const std::vector<std::string>& values) {
   });
 }
 
-// A cohort that a model is applied to may spell the event otherwise, which has to be told: taken
-// for censored, such exams would make figures wrong without a word.
+// A cohort to which a model is applied may spell the event otherwise, which the user must state: if
+// treated as censored, such exams would silently falsify metrics.
 std::string known_event_value(const std::vector<std::string>& different,
                               const LabelOptions& options) {
   const std::string& own = options.event_value;

@@ -38,8 +38,8 @@ class Assignment {
     }
   }
 
-  // Large and one-sided patients first, while there is room to balance them; chance decides among
-  // equals.
+  // Large and one-sided patients first, while there is room to balance them; ties are broken at
+  // random.
   void fill(CounterRandom random) {
     std::vector<std::size_t> order(groups_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,8 +1,4 @@
-// Mean over frames, plain or by attention (Ilse et al. 2018), of what a hidden layer (GELU, smooth
-// as integrated gradients want it) makes of each frame's projected features: the GRU's width and
-// regularisation without its memory, so that it loses for want of the order alone. `single` is this
-// model on one frame, or of targets per frame on each frame by itself. Its own tensors:
-//   hidden.weight [H, H], .bias
+// The temporal models: pooled frames, recurrent, convolutional, transformer, and without frames.
 #include "common/text/text.h"
 #include "train_temporal/models/model_config.h"
 #include "train_temporal/models/operations.h"
@@ -10,10 +6,10 @@
 
 namespace coldframe::temporal {
 
-// Mean over frames, plain or by attention (Ilse et al. 2018), of what a hidden layer (GELU, smooth
-// as integrated gradients want it) makes of each frame's projected features: the GRU's width and
-// regularisation without its memory, so that it loses for want of the order alone. `single` is this
-// model on one frame, or of targets per frame on each frame by itself. Its own tensors:
+// A hidden layer (GELU: smooth, as integrated gradients require) on each frame's projected
+// features, then their mean, plain or by attention (Ilse et al. 2018). It has the GRU's width and
+// regularisation without its memory, so that it differs only in ignoring the order. `single` is
+// this model on one frame or, for per-frame targets, on each frame separately. Its own tensors:
 //   hidden.weight [H, H], .bias
 
 namespace {
@@ -108,12 +104,11 @@ std::span<const NamedModel> recurrent_models() {
 }
 
 // A temporal convolutional network (Bai, Kolter and Koltun 2018, arXiv:1803.01271): residual blocks
-// of two convolutions over three frames each, d = 2^L apart in block L. A convolution sees a frame
-// and those before it, none after it, so that frames that follow cannot change what is known of
-// one; before the first frame are zeros.
+// of two convolutions over three frames each, with dilation d = 2^L in block L. Convolutions are
+// causal, so that later frames cannot affect earlier outputs; zeros precede the first frame.
 //   x ← g(x' + g(conv2(g(conv1(x)))))     x' = downsample(x) where widths differ, else x
-// g is GELU in place of the paper's ReLU, smooth as integrated gradients want it, with dropout
-// behind each convolution's; weights are not normalised. Its own tensors are torch.nn.Conv1d's:
+// g is GELU instead of the paper's ReLU (smooth, as integrated gradients require), followed by
+// dropout; weights are not normalised. Its own tensors are torch.nn.Conv1d's:
 //   tcn.L.conv1.weight [H, I or H, 3], .bias        tcn.L.conv2.weight [H, H, 3], .bias
 //   tcn.0.downsample.weight [H, I, 1], .bias        with time, where I is not H
 
@@ -156,12 +151,12 @@ std::span<const NamedModel> convolutional_models() {
   return kConvolutionalNames;
 }
 
-// A transformer encoder over frames (Vaswani et al. 2017) with the norms first (Xiong et al. 2020).
-// Each frame attends to all of its exam. Its place turns queries and keys (rotary positions, Su et
-// al. 2021, arXiv:2104.09864; halves of a head turn together, as in GPT-NeoX), so that attention
-// depends on how far apart two frames are: in seconds, counted in the geometric mean interval of
-// the training part, or in frames where times are unknown or the model is not told them. Its own
-// tensors are torch.nn.TransformerEncoder's, L = 0 …:
+// A pre-norm transformer encoder (Vaswani et al. 2017; Xiong et al. 2020) over frames. Each frame
+// attends to all frames of its exam. Queries and keys are rotated by position (RoPE, Su et al.
+// 2021, arXiv:2104.09864; paired by halves of a head, as in GPT-NeoX), so that attention depends on
+// the distance of two frames: in seconds, in units of the geometric mean interval of the training
+// part, or in frames if times are unknown or not an input. Its own tensors are
+// torch.nn.TransformerEncoder's, L = 0 …:
 //   time.weight [H, I - H], .bias                          with time: what is added for it
 //   transformer.layers.L.self_attn.in_proj_weight [3H, H], .in_proj_bias; q, k, v
 //   transformer.layers.L.self_attn.out_proj.weight [H, H], .bias
@@ -214,7 +209,7 @@ std::span<const NamedModel> transformer_models() {
   return kTransformerNames;
 }
 
-// The controls that see no frame: MLPs on how exams were acquired, or on their covariates alone.
+// The controls without frames: MLPs on how exams were acquired, or on covariates only.
 //   clock: clock_mean, clock_std [F]; project.weight [32, F], .bias; per frame F + 3 inputs, the
 //          frame's place and time being the last, and time_mean, time_std [V], V = time_values()
 //   covariates: project.weight [H, K], .bias

@@ -179,8 +179,8 @@ double StepValues::by_autograd(double n, double b, double longest, bool keeps) c
          (keeps ? weights_beside() : 0);
 }
 
-// Weights that every step of a recurrent layer uses get a gradient beside the one that it is added
-// to; a convolution's are kept in another order.
+// Weights that every step of a recurrent layer uses need a second gradient, which is added to the
+// first; those of a convolution are kept in another order.
 double StepValues::weights_beside() const {
   const std::string last = concat("_l", config_.layers - 1);
   if (!config_.architecture->by_steps) return (D_ + 1) * C_;

@@ -128,8 +128,8 @@ void GruPass::run_back(Place at, const GruWeights& weights, const PackedSteps& s
   const float* nothing = zeros_.zeroed(hidden);
   float* d_projected = projected_.sized(steps.rows * gates);
   float* d_recurrent = d_recurrent_.sized(steps.rows * gates);
-  // The first step on the way there is the last on the way back: nothing wants its state's
-  // gradient.
+  // The first step of the forward pass is the last of the backward pass: its state's gradient is
+  // not needed.
   const std::int64_t first_row = at.direction == 0 ? 0 : steps.rows - steps.sizes.back();
   for_steps(steps, at.direction != 0, [&](std::int64_t row, std::int64_t size) {
     const float* d_out =
@@ -315,7 +315,7 @@ const float* FusedPass::forward(const Dataset& dataset, const PackedBatch& batch
   return logits;
 }
 
-// Adds the term beside the head, as SequenceModel::outputs() does.
+// Adds the late-fusion term, as SequenceModel::outputs() does.
 void FusedPass::add_covariates(const PackedBatch& batch, std::int64_t rows, float* logits) {
   const std::int64_t width = model_.config_.covariates, classes = model_.config_.outputs;
   float* covariates = covariates_.sized(rows * width);

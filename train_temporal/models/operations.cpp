@@ -379,7 +379,7 @@ torch::Tensor PackedFrames::decaying(const torch::Tensor& x, std::int64_t layer)
   return torch::cat(states);
 }
 
-// For each packed row that of the frame `back` before it in its exam, counted from 1; 0: none.
+// For each packed row, 1 + the row of the frame `back` frames earlier in its exam; 0: none.
 torch::Tensor PackedFrames::rows_before(std::int64_t back) const {
   std::vector<std::int64_t> rows;
   for (std::size_t step = 0; step < batch_.batch_sizes.size(); ++step) {
@@ -410,8 +410,8 @@ Value PackedFrames::convolve(const Value& x, const std::string& name, std::int64
   return convolved(torch::cat(seen, 1), name);
 }
 
-// Counts from 0 for the first row of each packed exam: in seconds, in the geometric mean interval
-// of the training part, or in frames where times are unknown or hidden. [N] float64
+// Positions, 0 for the first row of each packed exam: in seconds, in units of the geometric mean
+// interval of the training part, or in frames if times are unknown or hidden. [N] float64
 torch::Tensor PackedFrames::places() const {
   const double unit = config_.time ? tensor("time_mean")[0].item<double>() : 0;  // a logarithm
   std::vector<double> place(batch_.times.size());
@@ -466,7 +466,7 @@ Value PackedFrames::attend(const Value& x) {
   return of(attended.transpose(1, 2).reshape({-1, hidden}).index_select(0, at.to_rows));
 }
 
-// The last state of a layer that reads backwards is that of the first frame.
+// The last state of a backward layer is that of the first frame.
 torch::Tensor PackedFrames::last_of(const torch::Tensor& states) const {
   const torch::Tensor last = states.index_select(0, batch_.tensors.last_rows);
   const std::int64_t hidden = config_.hidden;
@@ -475,7 +475,7 @@ torch::Tensor PackedFrames::last_of(const torch::Tensor& states) const {
       {last.narrow(1, 0, hidden), states.narrow(0, 0, batch_.size()).narrow(1, hidden, hidden)}, 1);
 }
 
-// Behind the end of a sequence there are zeros, or what padding has there.
+// After the end of a sequence there are zeros, or the values of the padding.
 torch::Tensor PackedFrames::in_grid(const torch::Tensor& rows) const {
   if (batch_.even()) return rows.reshape({-1, batch_.size(), rows.size(1)}).transpose(0, 1);
   return std::get<0>(torch::nn::utils::rnn::pad_packed_sequence(

@@ -7,7 +7,7 @@
 namespace coldframe::temporal {
 namespace {
 
-// Looks for a while before it sleeps: waking takes longer than most parts of a step.
+// Spins for a while before it sleeps: waking takes longer than most parts of a step.
 void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
   constexpr int kLooks = 300;
   for (int look = 0; look < kLooks; ++look) {

@@ -1,4 +1,5 @@
-// Questions to a report beside the figures that every report has, with the options that ask them.
+// Optional questions to a report, in addition to its standard metrics, and their command-line
+// options.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +19,14 @@
 namespace coldframe::temporal {
 
 struct Questions {
-  std::optional<double> threshold;  // of decisions; none: the validation part's
+  std::optional<double> threshold;  // of decisions; none: that of the validation part
   std::optional<double> prevalence, at_specificity, at_sensitivity;
   std::optional<std::size_t> level;                     // of intervals, in percent; none: 95
   std::vector<std::string> subgroups, characteristics;  // columns
-  std::string aggregate;  // patient or a column: what counts as one; empty: exams
+  std::string aggregate;  // unit of aggregation, patient or a column; empty: exams
   bool figures = false, without_thumbnails = false;
 
-  // Those of them that two finished runs answer without their cache.
+  // The questions that two finished runs can answer without their cache.
   Questions of_predictions() const {
     Questions some;
     some.prevalence = prevalence;
@@ -37,7 +38,7 @@ struct Questions {
   bool of_decisions() const { return threshold || prevalence || at_specificity || at_sensitivity; }
 };
 
-// `rows`: an OptionRows, or what else takes names with their values.
+// `rows`: an OptionRows, or another visitor of names and values.
 template <class Rows>
 void add_questions(Rows& rows, Questions& questions) {
   rows.number("threshold", questions.threshold, share(),
@@ -66,14 +67,13 @@ void add_questions(Rows& rows, Questions& questions) {
               "show no pictures of the frames in the report, although the cache has them");
 }
 
-// Those that were asked, for config.json and summary.json; an empty object where there are none.
+// The given questions, for config.json and summary.json; an empty object if there are none.
 Json questions_json(Questions questions);
 
-// A training or evaluation run reports as report.html, as summary.json and as a few lines for the
-// terminal. Reports are filled from plain vectors; patient ids and source paths have no place in
-// them.
+// Training and evaluation runs write report.html, summary.json and a few lines on the terminal.
+// Reports are filled from plain vectors and must not contain patient ids or source paths.
 
-// Losses by epoch of one fitted model.
+// Losses by epoch of one fit.
 struct FoldCurve {
   std::size_t repeat = 0, fold = 0, seed = 0;
   std::vector<double> train_loss, validation_loss;
@@ -88,38 +88,37 @@ struct FoldChoice {
   std::size_t repeat = 0, fold = 0;
   Part train = {}, validation = {}, test = {};
   double temperature = 1.0, threshold = 0.5;
-  Json setting = nullptr;  // of --search: by option what the fold took
+  Json setting = nullptr;  // of --search: the fold's setting, by option
 };
 
 // One model or control.
 inline constexpr const char* kNoFamily = "none";
 struct ModelResult {
   std::string name;
-  std::string about = {};     // ": frames in order", behind its name
+  std::string about = {};     // ": frames in order", shown after its name
   bool learns_order = false;  // of frames
-  std::string frame = {};     // of `single` on one frame: first, middle, last or best
-  // Of `auto` and its twins: what they take where they take no summary, "gru"; with --search the
-  // kinds that the folds took, "gru/lstm".
+  std::string frame = {};     // for `single` on one frame: first, middle, last or best
+  // For `auto` and its twins: the model used if no summary is chosen, "gru"; with --search the
+  // kinds that the folds chose, "gru/lstm".
   std::string sequence_model = {};
-  // [fold][fit] the family of summaries that `summary` or `auto` took, or kNoFamily where `auto`
-  // took the sequence model; empty for others.
+  // [fold][fit] the family of summaries that `summary` or `auto` chose, or kNoFamily if `auto`
+  // chose the sequence model; empty for others.
   std::vector<std::vector<std::string>> families = {};
   std::vector<FoldScores> folds = {};
-  // [fit] the same exams by each of several fits alone, of which `folds` are the average.
+  // [fit] the same exams by each single fit; `folds` is the average over fits.
   std::vector<std::vector<FoldScores>> fits = {};
   std::vector<MetricSummary> summary = {};
   std::vector<PairedDifference> difference = {};  // main model − this one; empty for the main model
-  bool is_finished_run =
-      false;  // of a finished run: claims are of its fits, and not of others like it
-  bool folds_together = false;  // a repeat is one part, in which exams of several folds are ranked
+  bool is_finished_run = false;                   // a finished run: claims concern its fits only
+  bool folds_together = false;                    // ranks pool the folds of a repeat
 };
-// Fills the figures and, for all but the first, differences; returns the tables that they come
-// from. Calls `done` after each model.
+// Computes the metrics and, for all models but the first, the differences; returns the underlying
+// tables. Calls `done` after each model.
 std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, double level = 0.95,
                                          const std::function<void()>& done = {});
 
-// The exams of a cache by what became of them, as CONSORT and TRIPOD+AI want it told. Each is
-// counted at the first step that it does not pass.
+// The flow of exams as CONSORT and TRIPOD+AI require it. Each exam is counted at the first step
+// that it does not pass.
 struct ExamFlow {
   std::size_t found = 0, failed = 0, without_frame = 0, without_label = 0, in_no_part = 0, used = 0;
 };
@@ -127,7 +126,7 @@ struct ExamFlow {
 // A row of the table of a cohort's characteristics: "mean (SD)" of the column age, or a category.
 struct Characteristic {
   std::string column, row;
-  std::vector<std::string> cells;  // of each class, then of all exams
+  std::vector<std::string> cells;  // one per class, then of all exams
 };
 
 struct DataOverview {
@@ -135,26 +134,26 @@ struct DataOverview {
   std::vector<std::pair<std::string, std::size_t>> exams_per_class;  // all classes, labelled exams
   std::vector<std::size_t> patients_per_class;                       // same order
   std::vector<std::size_t> frames_per_exam;
-  std::vector<double> numbers;    // the labels of a regression, or times
-  std::size_t events = 0;         // of times to an event: those that came
-  std::size_t masked_frames = 0;  // a target per frame: those without a label
-  ExamFlow flow = {};             // none found: not known
+  std::vector<double> numbers;    // labels of a regression, or times
+  std::size_t events = 0;         // number of events of a time-to-event target
+  std::size_t masked_frames = 0;  // frames without a label of a per-frame target
+  ExamFlow flow = {};             // `found` 0: unknown
 };
 
-// Each present frame of an exam adds this to the model's output.
+// The contributions of the present frames of an exam to the model's output.
 struct FrameContributions {
-  std::string title;                // the exam, and how the model did
+  std::string title;                // the exam and the model's decision
   std::string output_name;          // "P(ill)"
-  double output = 0, baseline = 0;  // of the exam, and with the mean image in every frame
+  double output = 0, baseline = 0;  // for the exam, and with the mean features in every frame
   bool timed = false;               // `at` is in seconds; else the number of the frame
   std::vector<double> at, contribution;
   std::vector<html::Picture> pictures = {};  // of the frames; empty: there are none
-  std::vector<html::Picture> maps = {};      // of what their patches add; likewise
+  std::vector<html::Picture> maps = {};      // of the contributions of their patches; likewise
 };
 struct FrameReport {
   std::vector<FrameContributions> exams;
   std::string choice;  // which exams these are
-  std::string note;    // how exactly they add up
+  std::string note;    // the accuracy of their sums
   std::string maps;    // what their maps show; "": there are none
 };
 
@@ -171,22 +170,22 @@ struct HeldOutExams {
   std::vector<Exam> exams;
 };
 
-// How many of a cohort's exams lie farther from the training's than nearly all that it held out,
-// and the median of their ranks among these, 0.5 for a cohort like it.
+// How many of a cohort's exams are farther from the training exams than nearly all held-out ones,
+// and the median rank among these (0.5 if in distribution).
 struct CohortShift {
   std::string trait;  // features, lengths, intervals
   std::size_t judged = 0, flagged = 0;
   double median_rank = 0;
 };
 
-// A figure at a threshold that was asked for, of the main model.
+// A requested metric at a threshold, for the main model.
 struct OperatingFigure {
   std::string key, title;  // "ppv", "PPV at a prevalence of 0.1"
   Estimate estimate;
-  std::optional<double> threshold = {};  // read off the held-out exams themselves
+  std::optional<double> threshold = {};  // chosen on the held-out exams themselves
 };
 
-// The models know this of a visit besides its images; so many of the exams lack it.
+// A covariate of the models, and the number of exams without it.
 struct CovariateFacts {
   std::string name, kind;  // "age", "number"; "sex", "category: F, M"
   std::size_t missing = 0;
@@ -194,35 +193,35 @@ struct CovariateFacts {
 
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
-// Whether the model was fitted on patients of the report: not, perhaps on some, whose ids are the
-// same, on exams that have the features of held-out ones, or nothing is known of its training.
+// Whether the model was fitted on patients of the report: no; perhaps on some with equal ids; on
+// exams with the same features as held-out ones; or unknown training data.
 enum class Seen { kNone, kSome, kCopies, kUnknown };
 
-// What a report says of the run as a whole, whichever its target.
+// What a report states about the whole run, for all targets.
 struct RunFacts {
   std::string title = "Coldframe training report";
   std::string subtitle;            // e.g. the run's name and its date
   std::string split;               // "5 folds by patient, 3 seeds averaged"
   std::vector<FoldCurve> curves;   // of the main model
   std::vector<CohortShift> shift;  // of an evaluation
-  double shift_rate = 0;           // the share of held-out exams that would be flagged
+  double shift_rate = 0;           // fraction of held-out exams that would be flagged
   KeyValues configuration, recipe, resources;
-  std::string against;  // the model that is another run's, to compare with; empty: none
+  std::string against;  // the model of another run to compare with; empty: none
   bool tuned = false;   // the ViT was trained with the main model
   std::vector<CovariateFacts> covariates;
-  bool frame_covariates = false;  // they are behind the features of every frame
+  bool frame_covariates = false;  // they are appended to the features of every frame
   Seen seen = Seen::kNone;
   std::string held_out_by;     // --folds groups: the column; each fold holds out one group of it
-  BootstrapOptions bootstrap;  // of the bands around curves; its level is that of all intervals
+  BootstrapOptions bootstrap;  // for the bands around curves; its level applies to all intervals
 };
 
-// What a report says of one target.
+// What a report states about one target.
 struct TargetReport : RunFacts {
   std::string target;                // the label column
-  std::string event;                 // of a time to an event: the column that says if it came
-  std::string task = "binary";       // what is learnt of it
-  Scale scale = Scale::kNominal;     // decides which figures and drawings there are
-  bool per_frame = false;            // figures are over frames, not over exams
+  std::string event;                 // of a time to an event: the column of event indicators
+  std::string task = "binary";       // the task
+  Scale scale = Scale::kNominal;     // determines which metrics and plots there are
+  bool per_frame = false;            // metrics are over frames, not over exams
   std::vector<std::string> classes;  // binary: {negative, positive}
   std::vector<std::string> groups;   // of exams, for the table of characteristics
   DataOverview data;
@@ -230,10 +229,10 @@ struct TargetReport : RunFacts {
   std::vector<FoldChoice> choices;  // of the main model
   FrameReport examples;             // of the main model
   HeldOutExams held_out;            // likewise; no exams: not shown
-  std::string picture_note;         // HTML on what pictures of frames the page has; "": none
-  std::optional<double> applied_threshold = {};  // of an evaluation: at which it decides
+  std::string picture_note;         // HTML note on the page's thumbnails; "": none
+  std::optional<double> applied_threshold = {};  // decision threshold of an evaluation
   Questions questions;
-  std::vector<OperatingFigure> operating_points;  // after evaluate_report(), as asked for
+  std::vector<OperatingFigure> operating_points;  // set by evaluate_report(), as requested
   SurvivalFigures survival;                       // likewise
   std::vector<SubgroupColumn> subgroups;
   std::vector<Characteristic> characteristics;
@@ -241,19 +240,20 @@ struct TargetReport : RunFacts {
 };
 
 Json metrics_json(const TargetReport& report);
-// The main model in summary.json, with its name and figures; Json::exception where that is none.
+// The main model in summary.json, with its name and metrics; Json::exception if the file is no such
+// summary.
 const Json& main_model_of(const Json& summary);
-// What the fits of such a model took, where they had a choice: "gru 6, summary 9"; else "".
+// What the fits of such a model chose: "gru 6, summary 9"; "" without a choice.
 std::string fits_text(const Json& model);
 std::string summary_text(const TargetReport& report);  // ends with a line end
 
-// Says in plain words whether the result is better than chance, and whether frame order and pixels
-// carry it.
+// States in plain words whether the result is better than chance, and whether it depends on frame
+// order and pixels.
 std::vector<std::string> verdict(const TargetReport& report);
 
-// What the data themselves show: small validation parts, folds with one class, few patients.
+// Warnings about the data: small validation parts, folds with a single class, few patients.
 std::vector<std::string> data_warnings(const TargetReport& report);
-// The report's `warnings`, and then those of the data, as the page and summary.json list them.
+// The report's `warnings`, then data_warnings(), as in the page and summary.json.
 std::vector<std::string> all_warnings(const TargetReport& report);
 
 }  // namespace coldframe::temporal

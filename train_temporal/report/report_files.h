@@ -1,4 +1,4 @@
-// The figures of a report as a table, one a row, so that programs and papers take what they need.
+// The metrics of a report as a table, one per row, for programs and papers.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace coldframe::temporal {
 
-// `of`: model, column, group and what the figure is.
+// `of`: model, column, group and kind of the metric.
 class FigureTable {
  public:
   using Of = std::vector<std::string>;
@@ -24,16 +24,15 @@ class FigureTable {
   std::string rows_;
 };
 
-// The report of a run with one target or several: each has its own figures; what they share is said
-// once. With one target it reads as that target's TargetReport.
+// The report of a run with one or several targets: each has its own metrics; shared facts are
+// stated once. With one target it equals that target's TargetReport.
 
 struct RunReport {
-  std::vector<TargetReport>
-      targets;  // the first also says what all share: curves, configuration, …
+  std::vector<TargetReport> targets;  // the first also holds shared facts: curves, configuration, …
   // Macro AUROC and AUPRC of each model over the binary targets; empty with fewer than two.
   std::vector<ModelResult> macro;
 };
-// Fills the figures of all targets, and the macro ones.
+// Computes the metrics of all targets, and the macro averages.
 void evaluate_report(RunReport& run);
 
 html::Page report_page(const RunReport& run);
@@ -42,24 +41,24 @@ std::string summary_text(const RunReport& run);  // ends with a line end
 
 // The tables of a report's page, for a paper.
 
-// Every table of a page as a LaTeX table environment, captioned by the heading of its section and
-// labelled by number ("tab:1", …), with its notes below. They want the packages booktabs and
-// graphicx, the latter because tables that are wider than the text are made smaller. Data tables
-// (data_table.h) are too long for a paper.
+// Every table of a page as a LaTeX table environment, with the heading of its section as caption,
+// numbered labels ("tab:1", …) and its notes below. Requires the packages booktabs and graphicx
+// (which shrinks tables wider than the text). Data tables (data_table.h) are omitted: too long for
+// a paper.
 std::string latex_tables(const html::Page& page);
 
-// The drawings and tables of a report as files of their own, for a paper.
+// The plots and tables of a report as separate files, for a paper.
 
 inline constexpr const char* kFiguresFolder = "figures";
 
 // The tables of the page.
 inline constexpr const char* kLatexFile = "tables.tex";
 
-// Names and contents: roc.svg, decision_curve.svg, figures.csv and others as there are; with
-// several targets behind the number of each ("2-roc.svg").
+// Names and contents: roc.svg, decision_curve.svg, figures.csv and others that apply; with several
+// targets, prefixed by the target's number ("2-roc.svg").
 std::vector<std::pair<std::string, std::string>> report_files(const RunReport& run);
 
-// Names that report_files() may give, drawings as SVG files, and kLatexFile.
+// True for names that report_files() may return, with plots as SVG files, and for kLatexFile.
 bool is_report_file(const std::string& name);
 
 }  // namespace coldframe::temporal

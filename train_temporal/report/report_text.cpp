@@ -242,8 +242,8 @@ constexpr Claim baseline(std::string_view control, std::string_view what) {
           .what = what};
 }
 
-// Differences that are undecided leave the ViT as it was: features that are tuned cost more, and
-// must be computed anew.
+// If the difference is undecided, prefer the frozen ViT: tuned features cost more and must be
+// recomputed.
 constexpr Claim kClaims[] = {
     {.control = kAgainst,
      .said = Said::kAlways,
@@ -252,7 +252,7 @@ constexpr Claim kClaims[] = {
      .worse = "{main} is worse than {against} ({figures}).",
      .equal = "{main} does as well as {against}, within {margin} ({figures}).",
      .undecided = "Whether {main} is better or worse than {against} is undecided ({figures})."},
-    // As simple a model that does better is said first: what a run did not find is no finding.
+    // If such a simple model is better, that is stated first: the run then has no finding.
     {.control = "summary",
      .said = Said::kIfLearntOrWorse,
      .figures = "{metric} of it",
@@ -342,11 +342,11 @@ std::span<const Claim> claims() {
   return kClaims;
 }
 
-// The figures become plain words here: a row of a table is what is said, and when.
+// Turns metrics into plain words: each table row holds a sentence and its condition.
 
 namespace {
 
-// Differences of the main figure up to here are too small to matter.
+// Differences of the main metric up to this are negligible.
 constexpr double kMargin = 0.05;
 
 // Two models are equal where the interval of their difference lies within the margin; one that
@@ -421,8 +421,7 @@ struct Standing {
   const Estimate* ranks = nullptr;  // ranks_above_chance()
 };
 
-// What is said of it; the first row that holds. Behind one that shows no skill the controls are not
-// spoken of.
+// The verdict: the first row that holds. After one without skill, controls are not mentioned.
 struct StandingRow {
   bool (*holds)(const Standing&);
   std::string_view says;
@@ -526,7 +525,7 @@ std::string single_text(const TargetReport& report) {
   return concat("The ", named ? single->frame : "middle", " frame");
 }
 
-// A control with its main figure and how far the main model is ahead of it.
+// A control with its main metric and the main model's margin over it.
 struct Control {
   std::string name;
   Estimate figure, ahead;

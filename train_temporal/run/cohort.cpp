@@ -33,7 +33,7 @@ constexpr double kSecondsOfDay = 86400;
   throw ConfigError(concat("visits are joined by '", column, "' (train --visits), ", why));
 }
 
-// Dates of one exam and days of another cannot be put in order.
+// A date and a number of days cannot be compared.
 std::vector<double> read_times(const std::vector<cache::ExamInfo>& exams,
                                const std::vector<std::string>& texts, const std::string& column) {
   std::vector<double> times;
@@ -118,7 +118,7 @@ void require_file_names(const std::vector<std::string>& streams) {
                                "' cannot name a file; expected letters, digits, -, _ and +"));
 }
 
-// Tells how far streams meet, in exams and at instants; warns where they never do.
+// Reports how many exams and instants have several streams; warns if none do.
 std::vector<std::string> tell_matches(const SequenceReader& cache) {
   const StreamMatches matches = cache.stream_matches();
   log_info(concat("streams ", join(cache.streams(), ", "), ": ", matches.matched_exams, " of ",
@@ -353,8 +353,8 @@ SplitSet split_set(Cohort& cohort, const TrainOptions& options, std::string& how
   return make_folds(cohort.targets, groups, folds, options.seed, options.repeats, what);
 }
 
-// Exams with the same features that lie in different parts of a split, by the first of each group:
-// whoever is held out was trained on, under another patient.
+// Exams with identical features in different parts of a split, by the first of each group: a
+// held-out exam was then also trained on, under another patient.
 std::map<std::size_t, std::size_t> copies_across(const Cohort& cohort,
                                                  const std::vector<Split>& splits) {
   std::map<std::uint64_t, std::size_t> first;  // by checksum

@@ -1,5 +1,5 @@
-// The exams of a cache become sequences: frames of several streams become one input, and the
-// visits of a patient one sequence.
+// Arranges the exams of a cache as sequences: merges frames of several streams into one input, and
+// joins the visits of a patient into one sequence.
 #pragma once
 
 #include <optional>
@@ -15,54 +15,54 @@
 
 namespace coldframe::temporal {
 
-// The name for exams' start times, where no column has it.
+// Stands for the exams' start times, unless a column has this name.
 inline constexpr const char* kStartTime = "start_time";
 
-// Merges and joins the exams of `cache` as it is asked, and warns where streams do not meet and of
-// patients that are taken as one.
-// ConfigError and DataError say why not.
+// Merges and joins the exams of `cache` as requested. Warns of streams that never share an instant
+// and of patients that were merged. ConfigError and DataError state what prevents it.
 std::vector<std::string> arrange(SequenceReader& cache, const Arrangement& arrangement,
                                  EqualNumbers of_patients);
 
-// Warns of streams that held-out exams have and no exam of their fold's training part.
+// Warns of streams that held-out exams have but no exam of their fold's training part has.
 std::vector<std::string> unlearnt_streams(const SequenceReader& cache,
                                           const std::vector<Split>& splits);
 
-// Reads every exam with all earlier ones of its patient before it. `column`: of the cache, the time
-// of each visit as a date or in days, or kStartTime. Exams at the same time do not see each other,
-// exams without a patient or without a frame of their own stay as they are. ConfigError: no such
-// column, no patient at all, a time that cannot be read or is missing where the patient has other
+// Prepends all earlier exams of its patient to every exam. `column`: cache column with the time of
+// each visit, as a date or in days, or kStartTime. Exams at the same time are not joined to each
+// other; exams without a patient or without frames of their own do not change. ConfigError: no such
+// column, no patients at all, or a time that is invalid, or missing although the patient has other
 // exams.
 void join_visits(SequenceReader& cache, const std::string& column, EqualNumbers of_patients,
                  std::vector<std::string>& warnings);
 
-// The exams of a cache with their labels and patients, checked before anything is computed.
+// The exams of a cache with labels and patients, validated before anything is computed.
 
 struct Cohort {
   SequenceReader cache;
   std::optional<CsvTable> labels;  // --labels
-  Targets targets;  // exams without a present frame are unlabelled here: no model can see them
+  Targets targets;  // exams without a present frame count as unlabelled: no model can see them
   std::vector<std::string> patients;  // of every exam
   std::vector<std::size_t> patient_number;
-  std::vector<std::string> notes;  // for the log: what was decided or left out
+  std::vector<std::string> notes;  // for the log: decisions and omissions
   std::vector<std::string> warnings;
-  bool copies_across_parts = false;              // of features; divide() sees to that
+  bool copies_across_parts = false;              // of features; divide() handles that
   std::vector<CovariateColumn> covariates = {};  // of --covariates, see covariates.h
 
   const std::vector<cache::ExamInfo>& exams() const { return cache.exams(); }
   std::vector<std::size_t> labeled() const { return targets.labeled_exams(); }
-  // Keeps those of a column's values that are of labelled exams.
+  // The values of a column for labelled exams only.
   std::vector<std::string> of_labeled(const std::vector<std::string>& values) const;
-  // exam_column() of the cache and --labels.
+  // exam_column() for the cache and --labels.
   std::vector<std::string> column(const std::string& name, const std::string& option);
   void warn(const std::vector<std::string>& said);  // each warning once
 };
 
-// `known`: the targets of a trained model, in its order; empty: as the options ask. A column of
-// another name may stand for the only target of a model.
+// `known`: the targets of a trained model, in its order; empty: as the options request. If a model
+// has a single target, a column of another name may provide it.
 Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& known);
 
-// Splits as the options ask; `how` describes it in a few words. Adds warnings to the cohort's.
+// Makes the splits that the options request and describes them briefly in `how`. Adds warnings to
+// the cohort's.
 std::vector<Split> divide(Cohort& cohort, const TrainOptions& options, std::string& how);
 
 }  // namespace coldframe::temporal

@@ -17,7 +17,7 @@ namespace coldframe::temporal {
 
 namespace {
 
-// Five exams on either side reach any figure by chance once in a hundred times.
+// With five exams on either side, any value of the metric occurs by chance once in a hundred times.
 constexpr std::size_t kMinOfClass = 5, kMinOfCategory = 5;
 
 // The exams of which the covariate and the answer are known.
@@ -39,7 +39,7 @@ std::vector<std::string> without_small(const Known& known) {
   return values;
 }
 
-// What the column alone foretells of each exam: its number, or the mean over its category.
+// The prediction for each exam from the column only: its number, or the mean over its category.
 std::vector<double> foretold(const Known& known, bool category) {
   std::vector<double> scores;
   if (!category) {
@@ -204,7 +204,7 @@ void check_values(const CovariateColumn& column, const Cohort& cohort,
            "every patient has a value of their own, which tells nothing of others; leave it out");
 }
 
-// A diagnosis in other words must not pass for a covariate unseen.
+// A recoded diagnosis must not pass as a covariate unnoticed.
 void warn_of_answers(const CovariateColumn& column, Cohort& cohort) {
   bool same = false;
   for (const Labels& labels : cohort.targets) {

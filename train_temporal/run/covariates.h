@@ -1,4 +1,4 @@
-// A covariate that tells the answer nearly by itself is a leak more often than a finding: a
+// A covariate that almost determines the label by itself is more often a leak than a finding: a
 // treatment, a later visit, a device of the ward.
 #pragma once
 
@@ -13,30 +13,30 @@
 
 namespace coldframe::temporal {
 
-inline constexpr double kNearLeak = 0.98;  // of an AUROC, a |rank correlation| or Harrell's C
+inline constexpr double kNearLeak = 0.98;  // threshold for AUROC, |rank correlation| or Harrell's C
 
-// Warns where the column alone, or which exams have a value of it, reaches kNearLeak for a target
-// of exams. Categories of fewer than five patients count as one. `patient`: of every exam, by
-// number.
+// Warns if the column alone, or its missingness, reaches kNearLeak for a per-exam target.
+// Categories with fewer than five patients are merged. `patient`: patient index of every exam.
 std::vector<std::string> near_leaks(const CovariateColumn& column, const Targets& targets,
                                     const std::vector<std::size_t>& patient);
 
-// The covariates of a cohort's exams, for training and for applying what was trained.
+// The covariates of a cohort's exams, for training and for applying trained models.
 
-// The columns that --covariates names. Adds to the cohort's notes and warnings, which say, too, how
-// many held-out exams have a category that their fold's training part has not. ConfigError where
-// one is a target, names patients or parts, has no value or only one, or too many categories.
+// The columns that --covariates names. Adds notes and warnings to the cohort, among them the number
+// of held-out exams with a category that is unseen in their fold's training part. ConfigError if a
+// column is a target, names patients or parts, has no value or a single one, or has too many
+// categories.
 std::vector<CovariateColumn> read_covariates(Cohort& cohort, const std::vector<Split>& splits,
                                              const TrainOptions& options);
 
-// A fit takes these: the exams' encoded covariates, and a configuration with room for them.
+// Adds the exams' encoded covariates to a fit, and room for them to its configuration.
 void take_covariates(FitTask& task, const CovariateEncoding& encoding,
                      const std::vector<CovariateColumn>& columns, bool at_frames);
 
 Json covariates_json(const std::vector<CovariateColumn>& columns,
                      bool at_frames);  // for config.json
 
-// A report says this of them, of the exams given by index.
+// What a report states about covariates, for the exams given by index.
 std::vector<CovariateFacts> covariate_facts(const std::vector<CovariateColumn>& columns,
                                             const std::vector<std::size_t>& used);
 

@@ -211,7 +211,7 @@ bool chooses_summaries(const Experiment& experiment, const std::string& model) {
 bool budget_holds_summary(const Experiment& experiment, const std::string& model) {
   const std::uint64_t budget = experiment.options.memory_budget;
   if (budget == 0) return true;
-  // Splits differ a little in size; --jobs share what the features leave.
+  // Splits differ slightly in size; parallel jobs share the memory that the features leave.
   constexpr double kMore = 1.1;
   const Split& split = experiment.splits.front();
   const FitTask task =
@@ -240,7 +240,7 @@ std::vector<FinishedFit> plan(const Experiment& experiment) {
   return fits;
 }
 
-// The fits on cached features from which those of `fits` that tune go on.
+// The fits on cached features from which the tuned ones of `fits` start.
 std::vector<FinishedFit> plan_frozen(const Experiment& experiment,
                                      const std::vector<FinishedFit>& fits) {
   std::vector<FinishedFit> frozen;
@@ -267,8 +267,8 @@ std::vector<FinishedFit> without_losers(std::vector<FinishedFit> fits) {
   return chosen;
 }
 
-// A budget is shared by its fits, and so is a device by those that tune a ViT: side by side they
-// would compete for it. A model on cached features leaves a GPU nearly empty.
+// Parallel fits share a budget, and those that tune a ViT would compete for a device. A model on
+// cached features leaves a GPU nearly idle.
 std::size_t usual_jobs(const Experiment& experiment, std::size_t threads) {
   constexpr std::size_t kOnAGpu = 8;
   const std::size_t devices = experiment.datasets.size();
@@ -322,7 +322,7 @@ FitTask Experiment::task(const FitName& fit, const Split& split, std::size_t thr
                fit_seed(split, fit.seed)};
   take_covariates(task, encoding(fit, split), covariates, options.covariates.at_frames);
   task.patients = patients;
-  // In the place of a model that sees no times, a summary sees none.
+  // A summary that may replace a model without times does not see times.
   task.hides_times = options.time == TimeInput::kOff || (fit.frame == kSummaryModel && !base.time);
   if (tuned != nullptr && tunes(fit.model)) {
     task.tuned = tuned;

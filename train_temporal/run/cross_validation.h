@@ -1,4 +1,4 @@
-// Fits every model on every fold with every seed, several side by side, and remembers on disk which
+// Fits every model on every fold with every seed, several in parallel, and records on disk which
 // are done.
 #pragma once
 
@@ -14,86 +14,87 @@
 
 namespace coldframe::temporal {
 
-// Everything that the fits of a run share.
+// What all fits of a run share.
 struct Experiment {
-  std::span<const Dataset> datasets;  // for each device; threads of fits take them in turn
+  std::span<const Dataset> datasets;  // one per device, assigned to the threads of fits round-robin
   const Targets& targets;
   const std::vector<CovariateColumn>& covariates;
   const std::vector<Split>& splits;
   const TrainOptions& options;
-  ModelConfig base;                      // as the options and the cache make it, before set_model()
-  std::vector<Setting> settings = {};    // of --search
-  std::vector<std::size_t> chosen = {};  // the setting of each split; empty: none is chosen yet
-  const tune::TunedSource* tuned = nullptr;            // of --tune
+  ModelConfig base;                          // from the options and the cache, before set_model()
+  std::vector<Setting> settings = {};        // of --search
+  std::vector<std::size_t> chosen = {};      // setting index of each split; empty: not chosen yet
+  const tune::TunedSource* tuned = nullptr;  // of --tune
   const std::vector<std::string>* patients = nullptr;  // of every exam
-  Part part = {};                                      // of the run's fits, which alone are done
+  Part part = {};                                      // the part of the run's fits to do
 
   const Dataset& dataset() const { return datasets.front(); }
   const torch::Device& device() const { return dataset().device; }
   bool searches() const { return settings.size() > 1 && chosen.empty(); }
-  ModelChoice choice(const FitName& fit) const;  // as the fit's setting has it
+  ModelChoice choice(const FitName& fit) const;  // with the fit's setting applied
   ModelConfig config(const FitName& fit) const;
   std::uint64_t fit_seed(const Split& split, std::size_t seed) const;
   FitTask task(const FitName& fit, const Split& split, std::size_t thread = 0) const;
-  // A fit learns this of covariates from its training part; empty where its model takes none.
+  // The covariate encoding learnt from the fit's training part; empty if its model takes none.
   CovariateEncoding encoding(const FitName& fit, const Split& split) const;
-  // Fits that go on from others are in one part with these.
+  // True if the fit is in this part. Fits that start from others are in the same part as these.
   bool is_mine(const FitName& fit) const;
-  std::size_t searched_fits() const;  // with --search: before those of the run
-  // With --tune: the share of one fit of what features and weights leave of the budget or, where
-  // none is given, of most of a GPU's memory; 0 on the CPU, where nothing bounds it then.
+  std::size_t searched_fits() const;  // number of fits that --search does before those of the run
+  // With --tune: one fit's fraction of what remains, after features and weights, of the budget or,
+  // without a budget, of most of a GPU's memory; 0 (unbounded) on the CPU without a budget.
   std::uint64_t tune_budget() const;
 };
 
-// A fit that is done, without its weights: those stay in RunFolder::record().
+// A finished fit without its weights, which are in the file RunFolder::record().
 struct FinishedFit {
   FitName name;
   const Split* split;
   FitRecord record;
 };
 
-// Fits whose history is empty did so: only --search goes on without them.
+// Error for a fit with empty history, which diverged in the first epoch. Only --search tolerates
+// it.
 inline constexpr const char* kDivergedAtOnce =
     "the loss is not a finite number in the first epoch; lower --lr or look at the features with "
     "`coldframe cache stats`";
 
-// The fit that did best on its validation part, decided as early stopping does it; the first of
-// equals. A `summary` in a model's place has FitRecord::lead, or is no choice.
+// The fit with the best validation result, by early stopping's criterion; the first of equals. A
+// `summary` model may replace a sequence model only if FitRecord::lead is set.
 std::size_t best_of(std::span<const FinishedFit> fits);
 
-// In the FitNames of `auto`, beside kSummaryModel: the model that reads frames in order.
+// In the FitNames of `auto`, next to kSummaryModel: the model that reads frames in order.
 inline constexpr const char* kSequence = "sequence";
 
-// The frames among which each fit of a model chooses by its validation part; of `auto` and its
-// twins kSequence and kSummaryModel; of a model that has no choice: "". A `summary` that
-// --memory-budget does not hold is no choice.
+// The candidates among which each fit of a model chooses on its validation part: frames; for `auto`
+// and its twins kSequence and kSummaryModel; "" for a model without a choice. A `summary` that
+// exceeds --memory-budget is not a candidate.
 std::vector<std::string> candidates(const Experiment& experiment, const std::string& model);
 
-// Counts the fits, --search's included, those that run side by side, and the threads of each.
+// The number of fits (including those of --search), of parallel fits, and of threads per fit.
 struct FitPlan {
   std::size_t fits = 0, side_by_side = 1, threads_per_fit = 1;
-  std::size_t trained = 0;      // of the fits: those by steps, which take nearly all of the time
-  std::size_t on_a_device = 1;  // of those side by side
+  std::size_t trained = 0;      // fits by gradient steps, which take nearly all of the time
+  std::size_t on_a_device = 1;  // of the parallel fits
 };
 FitPlan plan_fits(const Experiment& experiment);
 
-// Threads of LibTorch that a fit computes with. On cached features one: more would make its sums
-// depend on the machine; cores are used by fits side by side, and where there are fewer fits than
-// cores by a FusedStep, whose sums do not. A tuned fit's ViT wants all cores: its run keeps the
-// number that it began with.
+// Number of LibTorch threads of a fit. One on cached features: with more, sums would depend on the
+// machine; parallel fits use the other cores or, with fewer fits than cores, a FusedStep, whose
+// sums do not depend on threads. A tuned fit's ViT needs all cores: its run keeps the number with
+// which it began.
 int torch_threads(const FitTask& task);
-// Those of a tuned fit: as the run began, by its configuration, or of a new one (`begun` has none)
-// its share on this machine beside the others.
+// Threads of a tuned fit: as in the configuration of a run that has begun or, for a new run (not in
+// `begun`), its fraction of this machine next to the parallel fits.
 int threads_of_tuning(const Experiment& experiment, const Json& begun);
 
-// All fits of a run, with --tune those that tuned ones go on from before: by model, then split,
-// then seed, with the setting that was chosen for the split; of several candidates() the
-// best_of() them. Those whose record exists are not repeated; one that was interrupted continues
-// from its last checkpoint. Interrupted after a signal, when the current epochs have been saved.
-// A fit depends on nothing but its name and the configuration, and its record is published
-// atomically, so that a fit done twice gives the same run.
+// Does all fits of a run, ordered by model, split, seed, with the setting chosen for the split;
+// with --tune, those from which tuned ones start come first. Of several candidates() it returns the
+// best_of() them. Does not repeat fits whose record exists; continues interrupted ones from their
+// last checkpoint. Throws Interrupted after a signal, once the current epochs have been saved. A
+// fit depends only on its name and the configuration, and its record is published atomically, so
+// that doing a fit twice gives the same run.
 std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder& folder);
-// The same for given fits; `verb` is what the progress bar says.
+// The same for given fits; `verb` is for the progress bar.
 void run_fits(const Experiment& experiment, const RunFolder& folder, const char* verb,
               std::vector<FinishedFit>& fits);
 

@@ -257,7 +257,7 @@ void Ensemble::take_horizons(const std::vector<Target>& targets) {
       trained.card.targets[t].horizons = targets[t].horizons;
 }
 
-// Nothing is known of hazards behind the last event, of the model whose training ends first.
+// Hazards are unknown after the last training event of the model where that comes first.
 void Ensemble::warn_of_late_horizons(double horizon) const {
   double last = std::numeric_limits<double>::infinity();
   for (const TrainedModel& trained : models_)

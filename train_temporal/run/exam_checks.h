@@ -1,5 +1,5 @@
-// What somebody has to know who applies a run's models to exams: whether it may have been trained
-// on them, and whether it has seen sequences of such lengths.
+// Checks before a run's models are applied to exams: whether they may have been trained on these,
+// and whether they have seen sequences of such lengths.
 #pragma once
 
 #include <filesystem>
@@ -14,29 +14,27 @@
 
 namespace coldframe::temporal {
 
-// Counts the exams of `used` that have the id of one that a fold of the run trained on or validated
-// with, or whose patient has the id of one of its patients. `patients`: of every exam; empty: each
-// exam is another patient.
+// Counts the exams of `used` whose id, or whose patient's id, occurs in the training or validation
+// part of a fold of the run. `patients`: of every exam; empty: each exam is a separate patient.
 std::size_t count_known(const std::filesystem::path& run, std::span<const cache::ExamInfo> exams,
                         const std::vector<std::string>& patients,
                         const std::vector<std::size_t>& used);
 
-// Says of `known` exams, more than 0, that `run` has such ids: what follows if these are the same
-// people, and the option for other people.
+// Warns that `run` has the ids of `known` > 0 exams: what follows if they are the same people, and
+// the option if they are not.
 std::string warn_of_same_ids(std::size_t known, const std::string& run,
                              const std::string& if_same_people);
 
-// Says so of exams more than twice as long as all that the model was fitted on, or less than half
-// as long; empty where there are none, or where the model's file does not tell.
+// Warns of exams more than twice as long as the longest, or less than half as long as the shortest,
+// exam of the fit; empty if there are none, or if the model's file does not state the lengths.
 std::string warn_of_lengths(const ModelMetadata& card, std::span<const cache::ExamInfo> exams,
                             const std::vector<std::size_t>& used);
 
-// Models that were shown times are told by these what the exams lack that they are applied to.
+// Checks that exams have the time inputs with which the models were trained.
 
-// Counts exams of which no interval between frames is known, or not the start since the zero that
-// the models were shown. Empty where the models see no times or
-// nothing is missing; else a warning. DataError where all lack times, unless `without_times` says
-// that this is known.
+// Warns of exams without any known interval between frames, or without the start relative to the
+// common time zero if the models use it. Empty if the models use no times or nothing is missing.
+// DataError if all exams lack times, unless `without_times` accepts that.
 std::string check_times(Ensemble& ensemble, const SequenceReader& cache,
                         const std::vector<std::size_t>& exams, bool without_times);
 

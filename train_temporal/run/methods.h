@@ -1,5 +1,5 @@
-// METHODS.md of a run: a description for the methods section of a paper, of what config.json and
-// summary.json of the run say.
+// METHODS.md of a run: a draft for the methods section of a paper, from the run's config.json and
+// summary.json.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace coldframe::temporal {
 
-// Markdown. `config` and `summary`: the run's config.json and summary.json. Names that come from
-// data stand in code spans.
+// Markdown. `config` and `summary`: the run's config.json and summary.json. Names from the data are
+// set as code spans.
 std::string methods_text(const Json& config, const Json& summary);
 
 }  // namespace coldframe::temporal

@@ -8,12 +8,13 @@
 
 namespace coldframe::temporal {
 
-// Streams name files and folders of controls: letters, digits, -, _ and +, at least one.
+// True for valid stream names, which become file and folder names of controls: one or more letters,
+// digits, -, _ and +.
 bool names_stream(const std::string& name);
 
-// One without a name for a path: whatever is there, and words in which no part is NAME=PATH. Else
-// two or more, sorted by name. ConfigError: a name twice or alone, a cache twice, paths with and
-// without names.
+// Returns one unnamed cache if `words` is an existing path or no part of it has the form NAME=PATH;
+// else two or more, sorted by name. ConfigError: a repeated or single name, a repeated cache, or a
+// mix of paths with and without names.
 std::vector<NamedCache> named_caches(const std::string& words);
 
 }  // namespace coldframe::temporal

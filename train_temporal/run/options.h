@@ -28,10 +28,10 @@
 
 namespace coldframe::temporal {
 
-// `coldframe train --require`: what a run may take, asked before it begins.
+// `coldframe train --require`: limits of a run, checked before it begins.
 
 struct Requirements {
-  std::uint64_t memory = 0;                   // bytes of tensors on the device; 0: not asked
+  std::uint64_t memory = 0;                   // max bytes of tensors on the device; 0: no limit
   double epoch_seconds = 0, run_seconds = 0;  // likewise
 
   bool asked() const { return memory > 0 || times(); }
@@ -41,8 +41,7 @@ struct Requirements {
 // "memory=6GiB,epoch=5s,run=2h", each at most once; times in ms, s, min or h. ConfigError.
 Requirements parse_requirements(const std::string& text);
 
-// `coldframe train --covariates` can be told this: what a visit knows besides its images, and where
-// a model takes it.
+// `coldframe train --covariates`: the covariates of a visit, and where they enter a model.
 
 class OptionRows;
 struct TrainOptions;
@@ -53,37 +52,38 @@ struct CovariateChoice {
     std::optional<bool> category;  // none: by its values
   };
   std::vector<Column> columns;
-  bool at_frames = false;  // behind every frame's features; else beside the head
+  bool at_frames = false;  // appended to every frame's features; else next to the head
 
   bool asked() const { return !columns.empty(); }
 };
 
 void add_covariates(OptionRows& rows, CovariateChoice& covariates);
-// ConfigError for models that have no covariates to take.
+// Adds the control `covariates` to the default comparison. ConfigError if that model is requested
+// without covariates, or if no model takes the given ones.
 void resolve_covariates(TrainOptions& options);
 
-// `coldframe train --tune` can be told this: how the end of the ViT is trained with the model.
+// `coldframe train --tune`: how to train the last blocks of the ViT with the model.
 
 class OptionRows;
 struct TrainOptions;
 
-// The cache's recipe names random weights by their seed; they have no file.
+// Stands for random weights, which have no file: the cache's recipe states their seed.
 inline constexpr const char* kRandomWeights = "random";
 // The control of a tuned model: the same model on the cached features.
 inline constexpr const char* kFrozen = "frozen";
 
 struct TuneChoice {
   std::string weights;         // as `extract --weights`, or kRandomWeights; "": nothing is tuned
-  std::filesystem::path from;  // a run whose models are gone on from; empty: they are fitted first
+  std::filesystem::path from;  // a run whose models to start from; empty: fit them first
 
   bool asked() const { return !weights.empty(); }
 };
 
 void add_tune(OptionRows& rows, TrainOptions& options);
-// ConfigError for what does not go with it.
+// ConfigError for options that are incompatible with it.
 void check_tune(const TrainOptions& options);
 
-// Everything that `coldframe train`, `evaluate` and `predict` can be told, with its default.
+// All options of `coldframe train`, `evaluate` and `predict`, with their defaults.
 
 struct TargetOptions {
   std::filesystem::path cache;
@@ -106,9 +106,9 @@ enum class TimeInput { kAuto, kOn, kIntervals, kOff };
 struct ModelChoice {
   std::string model = kAutoModel;
   std::string inputs = "level";  // a word of kInputs
-  ModelConfig architecture;      // what the options say of it; the cache decides the rest
+  ModelConfig architecture;      // as set by options; the cache determines the rest
   FitOptions fit;
-  std::vector<std::string> compare;  // models to fit beside it
+  std::vector<std::string> compare;  // models to compare with
 };
 
 struct TrainOptions : ModelChoice {
@@ -118,7 +118,7 @@ struct TrainOptions : ModelChoice {
 
   std::size_t folds = 0;         // 0: the cache's `split` column if it has one, else 5; 1: hold-out
   bool each_patient = false;     // as many folds as patients
-  bool each_group = false;       // or as groups
+  bool each_group = false;       // or one fold per group
   std::string group;             // the column whose values stay together; empty: patients alone
   bool split_column = false;     // insist on the `split` column
   std::filesystem::path splits;  // a splits.csv to follow
@@ -126,17 +126,17 @@ struct TrainOptions : ModelChoice {
   std::size_t seeds = 1;
   std::uint64_t seed = 0;
 
-  bool default_compare = false;  // --compare alone: what does not apply to the target is left out
+  bool default_compare = false;  // --compare without a list: skip what does not apply to the target
   std::string single_frame = "middle";  // of the model `single`; best: by each fold's validation
   std::int64_t layers = 0;              // 0: each model's own
   TimeInput time = TimeInput::kAuto;
-  ViewChoice views = ViewChoice::kAuto;  // of the cache, from which training draws
+  ViewChoice views = ViewChoice::kAuto;  // views of the cache for training
 
   CovariateChoice covariates;
   TuneChoice tune;
 
-  std::size_t search = 0;  // settings that every fold tries; 0: those given
-  GivenOptions given;      // by name; what is given is not searched
+  std::size_t search = 0;  // number of settings that every fold tries; 0: no search
+  GivenOptions given;      // by name; given options are not searched
 
   Questions questions;
   bool maps = false;              // of patches, in the report's example exams
@@ -145,47 +145,46 @@ struct TrainOptions : ModelChoice {
   BootstrapOptions bootstrap;
   std::string device = "cpu";
   std::size_t threads = 0;  // 0: one per core
-  std::size_t jobs = 0;     // fits side by side; 0: see --help
+  std::size_t jobs = 0;     // parallel fits; 0: see --help
   Residence features = Residence::kAuto;
-  std::uint64_t memory_budget = 0;  // bytes that tensors may take on the device; 0: all
-  bool benchmark = false;           // train for a few seconds, print what a run will take
-  Requirements required;            // ends a run before it begins where they do not hold
+  std::uint64_t memory_budget = 0;  // max bytes of tensors on the device; 0: unlimited
+  bool benchmark = false;  // train for a few seconds, then print the expected cost of a run
+  Requirements required;   // a run that would violate them does not begin
   bool json = false;
   std::string part;                     // see ExistingRun::part; empty: the whole
   JobStep step;                         // from the environment
-  std::optional<std::string> repeated;  // the options of another run like this, for --config
+  std::optional<std::string> repeated;  // the options to repeat this run, for --config
 
-  std::vector<std::string> models() const;  // the main one first, then those compared
+  std::vector<std::string> models() const;  // the main model first, then those compared
   bool trains(const std::string& model) const;
   std::int64_t layers_of(const Architecture& one) const { return layers > 0 ? layers : one.layers; }
 };
-// True for the models that --tune trains the ViT with: those that see features, and are not
-// kFrozen.
+// True for the models with which --tune trains the ViT: those that take features, except kFrozen.
 bool tunes(const std::string& model);
-// The configurations of all models, twins as they are of the main one.
+// The configurations of all models, twins derived from the main one.
 std::vector<ModelConfig> trained_models(const TrainOptions& options);
 
 // False when only help was asked for. ConfigError.
 bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options);
-// Of the lines of a run's options.ini those that name no file, below a comment that names the
-// options which are missing.
+// The lines of a run's options.ini without options that name files; a comment at the top lists the
+// omitted options.
 std::string portable_options(const std::string& repeated);
-// A part of config.json, "fit" or "tune": the options whose rows name a key in it.
+// A section of config.json, "fit" or "tune": the options whose rows have a key in it.
 Json options_json(TrainOptions options, const std::string& part);
 
 struct ApplyOptions {
   TargetOptions data;
   std::filesystem::path run, bundle;  // one of them
-  std::filesystem::path against;      // evaluate: another run to compare with
-  // Of exams as they come, for a bundle, whose recipe decides the rest; no input: those of
-  // data.cache.
+  std::filesystem::path against;      // evaluate: a run to compare with
+  // Extraction of raw exams, for a bundle, whose recipe determines the rest; without input: the
+  // exams of data.cache.
   extract::ExtractOptions extraction;
   std::filesystem::path out;
   std::filesystem::path explain;  // predict: a CSV of contributions by frame; empty: none
   std::filesystem::path maps;     // predict: a folder of maps of patches; empty: none
   std::filesystem::path weights;  // of the ViT that made a run's cache, for `maps`
-  bool other_patients = false;    // than the training's, even where their ids are the same
-  bool without_times = false;     // exams of unknown times, to models that were shown them
+  bool other_patients = false;    // not those of the training, even if ids coincide
+  bool without_times = false;     // accept exams without times for models that use times
   bool overwrite = false;
   Questions questions;
   BootstrapOptions bootstrap;
@@ -196,11 +195,10 @@ struct ApplyOptions {
 bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOptions& options);
 bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptions& options);
 
-// The rows of options of `train` and its kin: an OptionRow that also says where its value is, which
-// config.json states, --search draws and checks of what goes together read. To add an option is a
-// row, beside its member.
+// The option rows of `train` and related commands: an OptionRow with access to its value, for
+// config.json, for --search and for checks of combinations. A new option needs a row and a member.
 
-// What --search draws of an option: one of some values, or a number between two.
+// The search space of an option for --search: a list of values, or a range of numbers.
 struct Draw {
   std::vector<Json> choices = {};
   double low = 0, high = 0;
@@ -209,26 +207,26 @@ struct Draw {
   Json operator()(CounterRandom& random) const;
 };
 
-// `key`: its place in config.json, "fit.learning_rate"; "": none.
+// `key`: its path in config.json, "fit.learning_rate"; "": none.
 struct ValueRow : OptionRow {
   std::string group;
   std::function<Json()> value;
   Json standard;                   // its value before parsing
-  std::vector<std::string> words;  // those that may be given; none: any
+  std::vector<std::string> words;  // allowed words; empty: any
   bool used_most = false, is_input = false;
   std::optional<Draw> draw;
   std::size_t draw_place = 0;                                   // in the order of draws
-  bool Architecture::*reader = nullptr;                         // the models that it is for
+  bool Architecture::*reader = nullptr;                         // the models to which it applies
   const char* readers = nullptr;                                // their name in a message
-  const char *companion = nullptr, *companion_value = nullptr;  // the option that it needs
-  std::optional<NamedOutput> output;                            // it names what is written
+  const char *companion = nullptr, *companion_value = nullptr;  // the option that it requires
+  std::optional<NamedOutput> output;                            // set if it names an output
 
   ValueRow& in(const std::string& path) { return key = path, *this; }
   ValueRow& most_used() { return used_most = true, *this; }
   ValueRow& local() { return set.is_local = true, *this; }
-  // It names what is read. Such an option is local.
+  // It names an input file. Such an option is local.
   ValueRow& input() { return is_input = true, local(); }
-  // It names what is written; `may_stand` as NamedOutput has it.
+  // It names an output; `may_stand` as in NamedOutput.
   ValueRow& written_to(bool (*may_stand)(const std::filesystem::path&) = nullptr) {
     return output = {concat("--", name), {}, may_stand}, *this;
   }
@@ -242,7 +240,8 @@ struct ValueRow : OptionRow {
     return *this;
   }
   ValueRow& only(std::vector<std::string> allowed) { return words = std::move(allowed), *this; }
-  // --search draws it. Its place among the draws stays, so that a seed's settings do.
+  // --search draws it. Its position among the draws must not change, so that a seed gives the same
+  // settings.
   ValueRow& searched(std::size_t place, Draw from) {
     return draw_place = place, draw = std::move(from), *this;
   }
@@ -257,7 +256,7 @@ struct ValueRow : OptionRow {
   }
 };
 
-// Folders of runs and of evaluations judge themselves whether they may be replaced.
+// For run and evaluation folders, which check themselves whether they may be replaced.
 inline bool has_own_validator(const std::filesystem::path&) {
   return true;
 }
@@ -266,7 +265,7 @@ class OptionRows {
  public:
   void group(const std::string& caption) { group_ = caption; }
 
-  // `place` is a number or an optional one.
+  // `place`: a number or an optional number.
   template <typename Place>
   ValueRow& number(const char* name, Place& place, const NumberBounds& bounds,
                    const std::string& help);
@@ -279,7 +278,7 @@ class OptionRows {
   template <typename T>
   ValueRow& word(const char* name, T& place, const WordTable<T>& table, const char* placeholder,
                  const std::string& help);
-  // A word, or null for a switch, that does something where it is given; ConfigError.
+  // An option with its own parser. `placeholder`: null for a switch. ConfigError.
   ValueRow& parsed(const char* name, const char* placeholder, SetOption take,
                    const std::string& help);
 
@@ -289,25 +288,25 @@ class OptionRows {
 
   const GivenOptions& given() const { return given_; }
   bool given(std::string_view name) const { return given_.contains(name); }
-  // True where an option asks for something: given, or where it has a default another value.
+  // True if an option requests something: it was given or, if it has a default, differs from it.
   bool asks(const ValueRow& row) const;
-  void require(std::string_view name) const;  // ConfigError where it has no value
+  void require(std::string_view name) const;  // ConfigError if it has no value
   void check_companions() const;              // ConfigError for options whose companion is missing
   // ConfigError for those of `names` that are given.
   void refuse(const std::vector<std::string>& names, const std::string& why) const;
-  // Holds what options name to be written against what they, and `inputs`, name to be read
-  // (outputs.h). ConfigError.
+  // Checks the outputs that options name against the inputs of options and of `inputs` (outputs.h).
+  // ConfigError.
   void check_files(std::vector<NamedInput> inputs, bool overwrite) const;
 
-  // What was given as lines of an INI file, that of the groups `but` aside; none where a word is
-  // one that such a file cannot hold.
+  // The given options as lines of an INI file, except those of the groups `but`; none if a word
+  // cannot be written to such a file.
   std::optional<std::string> ini(const std::vector<std::string>& but) const;
   std::vector<const ValueRow*> searched() const;  // in the order of draws
-  // Sets the rows whose key begins with "`part`." in `json`, by the rest of it.
+  // Writes the values of rows whose key begins with "`part`." to `json`, under the rest of the key.
   void write(const std::string& part, Json& json) const;
 
  private:
-  // All options: those that are used most lead, each of the others is in its group.
+  // All options: the most used ones first, the others by group.
   boost::program_options::options_description description();
 
   std::string group_ = "Options";
@@ -347,11 +346,11 @@ ValueRow& OptionRows::word(const char* name, T& place, const WordTable<T>& table
       .show(word_for(table, place));
 }
 
-// Options that several commands on features have, as rows.
+// Option rows that several commands share.
 
 void add_data(OptionRows& rows, TargetOptions& data);
 void add_cache(OptionRows& rows, TargetOptions& data);
-// The caches that --cache names, which no output may replace.
+// The caches of --cache, which no output may replace.
 std::vector<NamedInput> cache_inputs(const TargetOptions& data);
 // --horizons, of times to an event.
 void add_horizons(OptionRows& rows, TargetOptions& data);
@@ -367,7 +366,7 @@ void check_questions(const Questions& questions);
 inline constexpr const char* kAllControls = "all";  // --compare without a list
 
 void add_train(OptionRows& rows, TrainOptions& options);
-// Parts of these, of which --search draws some.
+// Subsets of these, of which --search draws some.
 void add_kind(OptionRows& rows, ModelChoice& choice);
 void add_model(OptionRows& rows, ModelConfig& model);
 void add_fit(OptionRows& rows, FitOptions& fit);

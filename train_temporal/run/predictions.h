@@ -16,10 +16,10 @@ namespace coldframe::temporal {
 
 inline constexpr const char* kPredictions = "predictions.csv";
 
-// What one model says of exams. The columns of the file: repeat,fold (if held out),exam,patient,
-// frame (if per frame), then of each target `label` (if held out), p_<class> for its classes and
-// `predicted`; a time to an event has `event` beside `label`, and `risk` and survival_<horizon> in
-// place of the rest. With several targets each of these stands behind the target's name and a
+// The predictions of one model. Columns of the file: repeat,fold (if held out),exam,patient, frame
+// (if per frame), then for each target `label` (if held out), p_<class> for its classes and
+// `predicted`; a time to an event has `event` after `label`, and `risk` and survival_<horizon>
+// instead of the rest. With several targets, these names are prefixed by the target's name and a
 // colon. `more` columns come last.
 struct PredictionTable {
   struct Exam {
@@ -29,7 +29,7 @@ struct PredictionTable {
   struct Row {
     std::size_t repeat = 0, fold = 0;
     std::size_t exam = 0;   // of `exams`
-    std::size_t frame = 0;  // among all frames of the exam, of a target per frame
+    std::size_t frame = 0;  // index among all frames of the exam, for per-frame targets
   };
   struct OfTarget {
     std::vector<double> label;           // [rows] as in TaskKind; NaN: none
@@ -39,7 +39,7 @@ struct PredictionTable {
   };
   struct Column {
     std::string name;
-    std::vector<double> values;  // [rows]; empty: nothing is known
+    std::vector<double> values;  // [rows]; empty: unknown
   };
 
   bool held_out = true;  // the rows have labels, and belong to folds
@@ -56,31 +56,30 @@ struct PredictionTable {
   }
 };
 
-// A table without rows yet. `patients` and their numbers: of every exam; none: as the exams say.
+// A table without rows. `patients` and `patient_number`: of every exam; empty: as stated by the
+// exams.
 PredictionTable empty_table(const std::vector<Target>& targets,
                             std::span<const cache::ExamInfo> exams,
                             const std::vector<std::string>& patients = {},
                             const std::vector<std::size_t>& patient_number = {});
 
-// Adds rows for `exams`: one each, or one for each present frame; with `labels`, where they are
-// known.
+// Adds rows for `exams`: one each, or one per present frame; with labels if `labels` is not null.
 void add_rows(PredictionTable& table, std::span<const cache::ExamInfo> all,
               const std::vector<std::size_t>& exams, const Targets* labels, std::size_t repeat = 0,
               std::size_t fold = 0);
-// The decisions are made at `threshold`.
+// Adds scores, and decisions at `threshold`.
 void add_scores(PredictionTable& table, std::size_t target, std::span<const double> scores,
                 double threshold);
 
-// The table with other scores [rows, Target::scores()] of a target, and decisions of these at the
-// same thresholds.
+// Replaces a target's scores [rows, Target::scores()], and decides anew at the same thresholds.
 PredictionTable rescored(PredictionTable table, std::size_t target, std::vector<double> scores);
 
 // The rows in this order.
 PredictionTable rows_at(const PredictionTable& table, std::span<const std::size_t> rows);
 
-// The rows of each fold that have a label for the target, as metrics want them. `unit`, unless it
-// is empty, has a number for every exam: rows of one number become one, at the place of the first,
-// whose scores are their mean.
+// The rows of each fold that have a label for the target, in the form that metrics take. `unit`,
+// unless empty, has a number for every exam: rows with the same number become one, at the position
+// of the first, with their mean scores.
 std::vector<FoldScores> labelled_folds(const PredictionTable& table, std::size_t target,
                                        const std::vector<std::size_t>& unit = {});
 

@@ -17,97 +17,96 @@
 
 namespace coldframe::temporal {
 
-// The questions to a report, as the exams of a cohort answer them.
+// The questions to a report, resolved for the exams of a cohort.
 
 struct ResolvedQuestions {
   Questions questions;
-  // Exams of one number are averaged; empty: every exam counts by itself.
+  // Exams with the same number are averaged; empty: no averaging.
   std::vector<std::size_t> unit;
   using Columns = std::vector<std::pair<std::string, std::vector<std::string>>>;
-  Columns columns, characteristics;  // of the subgroups, and those that describe the cohort
+  Columns columns, characteristics;  // for subgroups, and for the table of the cohort
 };
 
-// ConfigError where targets have no answer: decisions that are none, one threshold of several,
-// borders of phases.
+// ConfigError if the targets cannot answer: no binary target, or one threshold for several.
 void check_answerable(const Questions& questions, const std::vector<Target>& targets);
 
-// Those of a run: groups that are held out one at a time are told apart as subgroups are.
+// The questions of a run: groups that are held out one at a time become subgroups.
 Questions questions_of(const TrainOptions& options, Cohort& cohort);
 
-// ConfigError where the targets or columns cannot answer: no binary target, several for one
-// threshold, a value per frame to aggregate, a column that is no grouping, or of too many values
-// for a table. DataError where exams to be averaged differ in a label or in a column of the
-// subgroups. Values that are taken as one become warnings of the cohort.
+// ConfigError if targets or columns cannot answer: no binary target, several targets for one
+// threshold, per-frame values to aggregate, a column that is not a grouping or has too many values
+// for a table. DataError if exams to be averaged differ in a label or in a subgroup column. Merged
+// values become warnings of the cohort.
 ResolvedQuestions ask(Cohort& cohort, const Questions& questions);
 
-// Fits become predictions: each seed is read by what was learnt from its training and validation
-// part (see Readout), seeds are averaged, decisions are made at the threshold.
+// Turns fits into predictions: applies each seed's Readout, averages over seeds, and decides at the
+// threshold.
 
-// What one fold has learnt to read of a target's outputs.
+// The readouts that one fold has learnt for a target.
 struct FoldReadout {
-  std::vector<Readout> seeds;         // the threshold is that of all of them
-  std::vector<std::string> families;  // by fit: of the summary that it is, or kNoFamily
+  std::vector<Readout> seeds;         // all have the same threshold
+  std::vector<std::string> families;  // by fit: the family of its summary, or kNoFamily
 
   double threshold() const { return seeds.front().threshold; }
 };
 
-// What one model says of all exams that its fits have held out, or validated with.
+// One model's predictions for all exams that its fits held out, or validated on.
 struct ModelPredictions {
   std::string model;
-  std::string frame;           // of `single` on one frame: which it sees
-  std::string sequence_model;  // of `auto`: what it takes where it takes no summary
+  std::string frame;           // for `single` on one frame: which one
+  std::string sequence_model;  // for `auto`: the model used if no summary is chosen
   PredictionTable held_out, validation;
   std::vector<const Split*> splits;
   std::vector<std::vector<FoldReadout>> readouts;  // [split][target]
-  // [target][fit] the scores of `held_out` by each of several fits alone; empty: there is one.
+  // [target][fit] the scores of `held_out` by each single fit; empty: there is only one.
   std::vector<std::vector<std::vector<double>>> fits = {};
 };
 
-// Fits come as run_fits() orders them: `seeds` of a fold in a row. Seeds are averaged; validation
-// predictions have their standard deviations beside them. Binary decisions are made at `threshold`,
-// or at the one that the validation part chooses.
+// Requires fits in the order of run_fits(): the seeds of a fold are consecutive. Averages over
+// seeds; validation predictions also get the standard deviation over seeds. Decides binary targets
+// at `threshold`, or at the one chosen on the validation part.
 std::vector<ModelPredictions> assemble(const std::vector<FinishedFit>& fits, const Cohort& cohort,
                                        const TrainOptions& options,
                                        std::optional<double> threshold = {});
 
-// A table without rows yet.
+// A table without rows.
 PredictionTable table_of(const Cohort& cohort);
 
-// The report on models, the first of which is the main one, with all figures: of each target the
-// exams of `used`, or frames, that have a label, averaged as asked.
+// The report on models (the first is the main one) with all metrics: for each target over the
+// labelled exams of `used`, or their frames, averaged as requested.
 RunReport report_of(const std::vector<ModelPredictions>& models, const RunFacts& run,
                     const Cohort& cohort, const std::vector<std::size_t>& used,
                     const ResolvedQuestions& asked);
 
-// Says which target a report is on.
+// Sets the description of the target in a report.
 void describe_target(TargetReport& report, const Target& target);
 
 // model,repeat,fold,seed,epoch,train_loss,validation_loss,learning_rate,best
 std::string epochs_csv(const std::vector<FinishedFit>& fits);
 
-// Two finished runs on the exams that both have held out, from what their folders say.
+// Compares two finished runs on the exams that both held out, from the files in their folders.
 
-// The runs as the two models of a report: the first is the main one. Where both divided the exams
-// alike, figures are taken fold by fold, else with all exams of a repeat together; times to an
-// event are compared at the horizons of both. DataError where exams have different labels, or no
-// exam is held out by both, or no horizon common to both.
+// Reports the runs as two models, the first being the main one. Metrics are computed fold by fold
+// if both runs have the same splits, else pooled over each repeat; times to an event are compared
+// at common horizons. DataError if labels of exams differ, no exam was held out by both, or there
+// is no common horizon.
 RunReport compare_held_out(const std::filesystem::path& run, const std::filesystem::path& against,
                            const BootstrapOptions& bootstrap, const Questions& questions);
 
-// ConfigError unless `run` is a finished run that learnt these targets; DataError where times to an
-// event have no horizon in common.
+// ConfigError unless `run` is a finished run with these targets; DataError if times to an event
+// have no common horizon.
 void require_comparable(const std::filesystem::path& run, const std::vector<Target>& targets);
 
-// ConfigError unless both learnt the same targets; a time to an event by any task, up to any
-// horizons.
+// ConfigError unless both have the same targets; for times to an event, tasks and horizons may
+// differ.
 void require_same_question(const std::vector<Target>& a, const std::string& name_a,
                            const std::vector<Target>& b, const std::string& name_b);
 
-// The held-out exams that the page of a report shows one by one.
+// The held-out exams that a report shows individually.
 
-// Sets `held_out` and `picture_note`: exams of the first repeat and the first target that have a
-// label, with pictures of the largest errors first and of a sample of right answers between them.
-// None where targets are of frames or times.
+// Sets `held_out` and `picture_note`: labelled exams of the first repeat and the first target, with
+// thumbnails of the largest errors first and of a sample of correct answers in between. None for
+// per-frame or time-to-event targets.
 void show_held_out(const ModelPredictions& main, const Cohort& cohort, cache::Pictures& pictures,
                    TargetReport& report);
 

@@ -45,7 +45,7 @@ bool is_replaced_run(const std::filesystem::path& folder);
 // ConfigError unless the folder is a run's and holds nothing that no run writes. `what` names it in
 // the message.
 void require_own_run(const std::filesystem::path& folder, const char* what);
-// The same of the folder in which a run grows, also when it has just been made.
+// The same for the folder of an unfinished run, also if it has just been created.
 void require_own_unfinished(const std::filesystem::path& folder, const std::filesystem::path& out);
 
 namespace {
@@ -217,7 +217,7 @@ std::string FitName::stem() const {
                 setting > 0 ? concat("-setting-", setting) : "", frame.empty() ? "" : "-", frame);
 }
 
-// A link's target is what is replaced, so the run grows beside that.
+// A link's target is replaced, so the unfinished run is next to that.
 RunFolder::RunFolder(fs::path out, ExistingRun existing)
     : out_(link_target(without_trailing_slash(out))),
       working_(beside(out_, kUnfinished)),
@@ -241,8 +241,9 @@ RunFolder::RunFolder(fs::path out, ExistingRun existing)
 
 RunFolder::~RunFolder() = default;
 
-// Parts hold the run's lock together, and each its own; who writes the report holds it alone. Where
-// a file system knows no locks, parts go without: a fit that is done twice is the same.
+// Parts share the run's lock, and each has a lock of its own; the writer of the report holds the
+// run's lock exclusively. On file systems without locks parts run unlocked: a fit done twice gives
+// the same result.
 void RunFolder::lock() {
   LockOptions options{
       part().shared(), !part().shared(), {}, "; parts of a run (--part) need no locks"};
@@ -275,7 +276,7 @@ void RunFolder::require_answered(const Json& config) const {
 }
 
 void RunFolder::clear() const {
-  // The configuration goes last: with it the folder is known as ours.
+  // The configuration is written last: it identifies the folder as ours.
   for (const auto& entry : fs::directory_iterator(working_)) {
     const fs::path name = entry.path().filename();
     if (name != kLockFile && name != kConfigFile) fs::remove_all(entry.path());

@@ -1,5 +1,5 @@
-// `--search`: every fold tries all settings on its own training part and takes the one that does
-// best on its inner validation part. The test parts have no say (nested cross-validation).
+// `--search` (nested cross-validation): every fold tries all settings on its training part and
+// takes the best one on its inner validation part, independently of the test parts.
 #pragma once
 
 #include <string>
@@ -11,19 +11,20 @@ namespace coldframe::temporal {
 
 struct SearchResult {
   std::vector<FinishedFit> tried;   // by split, then setting
-  std::vector<std::size_t> chosen;  // a setting for each split; of other parts': any
+  std::vector<std::size_t> chosen;  // setting index of each split; arbitrary in other parts
 };
 
-// Fits the main model, with its first seed, with every setting of `experiment` on every split. What
-// is better is decided as early stopping does it; a setting whose loss is not finite in the first
-// epoch is the worst. DataError where all are so. Resumes, and is stopped, as run_fits() is; fits
-// with the chosen settings need not be repeated there. Nothing when there is one setting.
+// Fits the main model, with its first seed, with every setting of `experiment` on every split, and
+// compares them by early stopping's criterion. A setting whose loss is not finite in the first
+// epoch is the worst; DataError if all are so. Resumes and is interrupted like run_fits(), which
+// reuses the fits with the chosen settings. Does nothing if there is a single setting.
 SearchResult search_settings(const Experiment& experiment, const RunFolder& folder);
 
-// What the search costs, for the log.
+// The cost of the search, for the log.
 std::string search_cost(const Experiment& experiment);
 
-// As the report calls what the folds took: "gru", "gru/lstm"; without a search the main model.
+// The kinds of models that the folds chose, as in the report: "gru", "gru/lstm"; without a search,
+// the main model.
 std::string searched_kinds(const SearchResult& result, const Experiment& experiment);
 
 // repeat,fold,setting, then the options that are drawn by name, then epochs,best_epoch,

@@ -1,5 +1,5 @@
-// `--search` draws from these: the kind of model, what it sees and pools, and the settings that
-// decide how much a small cohort is learnt by heart.
+// The search space of `--search`: the kind of model, its inputs and pooling, and the settings that
+// control overfitting on a small cohort.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 namespace coldframe::temporal {
 
 struct Setting {
-  Json values;  // by option, as search.csv and config.json have them
+  Json values;  // by option, as in search.csv and config.json
 
   bool operator==(const Setting&) const = default;
   void apply(ModelChoice& choice) const;
 };
 
-// At most `count` settings; the first is `given`. The others are drawn as the rows of the options
-// say (options.cpp), as far as the model can have them. The options in `stay` stay as
-// given; settings that are then equal count once. Of `auto` they are of the model beside which each
-// fit tries a summary, first `gru`. ConfigError when all settings are equal.
+// At most `count` distinct settings; the first is `given`. The others are drawn as the option rows
+// define (options.cpp), as far as they apply to the model; options in `stay` keep their given
+// values. For `auto` they apply to the sequence model, at first `gru`, next to which each fit tries
+// a summary. ConfigError if all settings are equal.
 std::vector<Setting> draw_settings(ModelChoice given, const GivenOptions& stay, std::size_t count,
                                    std::uint64_t seed);
 

@@ -13,8 +13,6 @@
 
 namespace coldframe::temporal {
 
-// The exams of a report, and what became of those that were left out.
-
 namespace {
 
 // The steps at which exams are lost, as files and as the page name them.

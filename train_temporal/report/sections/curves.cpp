@@ -22,8 +22,6 @@
 
 namespace coldframe::temporal {
 
-// ROC and precision–recall, averaged over folds, with bands from resamples of patients.
-
 namespace {
 
 using html::Chart;
@@ -228,7 +226,7 @@ html::Series loss_series(const std::string& name, const std::vector<FoldCurve>& 
                          std::vector<double> FoldCurve::*loss) {
   std::vector<std::vector<double>> values;
   for (const FoldCurve& curve : curves) values.push_back(curve.*loss);
-  // Fits stop at different epochs: behind the middle one the mean would be that of a few odd ones.
+  // Fits stop at different epochs: after the median one, the mean would represent a few odd fits.
   std::vector<std::size_t> lengths;
   for (const auto& one : values) lengths.push_back(one.size());
   std::ranges::sort(lengths);

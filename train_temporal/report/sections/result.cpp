@@ -15,8 +15,6 @@
 
 namespace coldframe::temporal {
 
-// The verdict with the main model's figures, what to be wary of, and the models beside each other.
-
 namespace {
 
 html::Body result_section(const TargetReport& report) {
@@ -388,7 +386,7 @@ std::span<const Section> subgroup_sections() {
   return kSections;
 }
 
-// What fits took of the frames: the summaries over time that `summary` chose, and what `auto` did.
+// What fits chose: the summaries over time of `summary`, and the models of `auto`.
 
 namespace {
 

@@ -1,6 +1,6 @@
-// A section of the report is an object, from its figures to its place on the page, in summary.json,
-// on the terminal and among the files. A new one is a row in the file of its kind; a new file is a
-// line in both parts of the list below.
+// A section of the report is an object: it defines its metrics and its output on the page, in
+// summary.json, on the terminal and in files. A new section is a row in the file of its kind; a new
+// file is a line in both parts of the list below.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace coldframe::temporal {
 
-// A file of its own: a drawing, as HTML, or a table, as CSV.
+// An output file of a section: a plot (as HTML) or a table (as CSV).
 struct SectionFile {
   std::string_view name = {};  // without ending; empty: there is no file
   std::string (*content)(const TargetReport&) = nullptr;
@@ -26,18 +26,18 @@ struct Section {
   std::string_view heading;
   bool (*applies)(const TargetReport&) = nullptr;     // null: always
   html::Body (*body)(const TargetReport&) = nullptr;  // of the page
-  // In place of both: several sections. `of`: what headings add to tell targets apart.
+  // Replaces both for several sections. `of`: suffix of headings that identifies the target.
   void (*page)(html::Page&, const TargetReport&, const std::string& of) = nullptr;
-  void (*evaluate)(TargetReport&) = nullptr;  // computes figures that only this section has
+  void (*evaluate)(TargetReport&) = nullptr;  // computes metrics of this section only
   void (*json)(Json& summary, const TargetReport&) = nullptr;
-  std::string (*text)(const TargetReport&) = nullptr;  // lines of the terminal
+  std::string (*text)(const TargetReport&) = nullptr;  // lines for the terminal
   void (*figures)(FigureTable&, const TargetReport&) = nullptr;
-  std::array<SectionFile, 2> drawings = {}, tables = {};  // those without a name are none
+  std::array<SectionFile, 2> drawings = {}, tables = {};  // unused if unnamed
 
   bool is_of(const TargetReport& report) const { return applies == nullptr || applies(report); }
 };
 
-// The sections of one file each, and all in the order of the page.
+// The sections of each file, in the order of the page.
 std::span<const Section> result_sections();
 std::span<const Section> survival_sections();
 std::span<const Section> number_sections();
@@ -54,8 +54,7 @@ std::span<const Section> cohort_sections();
 std::span<const Section> covariate_sections();
 std::span<const Section> run_sections();
 
-// Sections that stand together: those of each target, or those of the whole run, which the first
-// target's report has.
+// A block of sections: for each target, or for the whole run (from the first target's report).
 struct SectionBlock {
   bool of_each_target;
   std::initializer_list<std::span<const Section> (*)()> files;
@@ -83,23 +82,23 @@ void for_sections(const TargetReport& report, const Take& take) {
     });
 }
 
-inline constexpr std::size_t kMaxLines = 8;               // as many colours as a chart has
+inline constexpr std::size_t kMaxLines = 8;               // number of colours of a chart
 std::string model_roc_chart(const TargetReport& report);  // "" of one model; curves.cpp
 std::string covariate_names(const TargetReport& report);  // "age and sex"
-// Where groups are held out one at a time: intervals know that groups differ; result.cpp.
+// Widens intervals by the variance between groups if groups are held out one at a time; result.cpp.
 void know_that_groups_differ(TargetReport& report);
 std::string groups_text(const TargetReport& report);  // "3 groups of 'site'"
 void warn_of_groups(const TargetReport& report, std::vector<std::string>& warnings);
-// The fits of `auto`, or of a twin of it, and how many of them are summaries; of others none.
+// The number of fits of `auto`, or of its twin, and how many of them chose a summary; 0 for others.
 struct Taken {
   std::size_t all = 0, summaries = 0;
 };
 Taken taken_by(const ModelResult& model);  // result.cpp
-// Behind the figures of a control: "; it took slope in each fit"; "" of those without summaries.
+// Appended to the metrics of a control: "; it took slope in each fit"; "" without summaries.
 std::string found_text(const ModelResult& model);
-// What the fits of `auto` took, and why; "" of others.
+// What the fits of `auto` chose, and why; "" for others.
 std::string taken_text(const ModelResult& model);
-// The same and, fold by fold, what was taken by `auto` or `summary`.
+// The same, and the choices of `auto` or `summary` fold by fold.
 html::Body families_table(const ModelResult& model);
 
 }  // namespace coldframe::temporal

@@ -50,7 +50,7 @@ Estimate estimate_of(const ShareAt& share) {
           known(share.high, share.has_interval())};
 }
 
-// Behind a rank figure at a horizon that is not a mean over folds as others are.
+// Appended to a rank metric at a horizon if, unlike others, it is not a mean over folds.
 const char* pooled_mark(const TargetReport& report, const MetricSummary& summary) {
   return report.models.front().folds.size() > 1 && !summary.by_fold ? " (folds together)" : "";
 }
