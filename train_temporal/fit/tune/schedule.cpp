@@ -605,7 +605,7 @@ std::vector<RankedSchedule> ways_within(const StepTask& task, std::uint64_t most
     Chunks chunks(task, size);
     const bool is_large = size == all_sizes.front() ||
                           size >= std::int64_t(std::bit_floor(std::uint64_t(task.frames / kParts)));
-    bool all_kept = false;
+    bool all_run_once = false;
     for (const auto& [word, each] : kStrategies) {
       // `none` goes only where it is asked for.
       if (strategy ? each != *strategy : each == Strategy::kNone) continue;
@@ -615,7 +615,7 @@ std::vector<RankedSchedule> ways_within(const StepTask& task, std::uint64_t most
         // once so that all are kept, and for the smallest chunk where nothing else fits.
         const bool last =
             size == all_sizes.back() && std::ranges::none_of(found, &RankedSchedule::fits);
-        if (all_kept || !(is_large || last)) continue;
+        if (all_run_once || !(is_large || last)) continue;
         if (size < all_sizes.front()) budgets.push_back(chunks.budget_that_keeps_all(most));
       }
       for (const std::uint64_t budget_of_chunk : budgets) {
@@ -628,9 +628,12 @@ std::vector<RankedSchedule> ways_within(const StepTask& task, std::uint64_t most
         way.kept = chunks.most_kept(most);
         const Use use = chunks.use(way.kept);
         found.push_back({way, use, use.peak <= most});
-        all_kept = use.peak <= most && way.kept == chunks.count();
+        if (each != Strategy::kOptimal)
+          all_run_once = use.peak <= most && way.kept == chunks.count();
       }
     }
+    // No other schedule computes less: a slow moment while costs were measured may say otherwise.
+    if (all_run_once) break;
   }
   std::ranges::stable_sort(found, [](const RankedSchedule& a, const RankedSchedule& b) {
     if (a.fits != b.fits) return a.fits;

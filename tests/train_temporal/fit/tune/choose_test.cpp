@@ -49,6 +49,25 @@ TEST(Choose, WithoutABudgetAllRunsOnce) {
             (Way{Strategy::kNone, 64, 1, 0}));
 }
 
+// A clock says of some sizes and graphs that they take next to no time.
+TEST(Choose, NoiseInMeasuredTimesDividesNothingThatFits) {
+  const std::uint64_t cheap = use_of({Strategy::kCheap, 12, 1, 0}, task_of(12)).peak;
+  for (const std::int64_t quick : {1, 2, 4, 8, 12}) {
+    for (const Keep keep : kKeeps) {
+      StepTask task = task_of(12);
+      task.chunks = std::make_shared<ChunkUses>([=, true_costs = task.chunks](std::int64_t n) {
+        ChunkCost cost = true_costs->cost(n);
+        for (StepCost& step : cost.chain)
+          if (n == quick) step.graph(keep).backward = step.forward = 1e-6;
+        return cost;
+      });
+      EXPECT_EQ(rank_schedules(task, cheap + cheap / 40).front().way,
+                (Way{Strategy::kCheap, 12, 1, 0}))
+          << quick << ", " << word_for(kKeepWords, keep);
+    }
+  }
+}
+
 TEST(Choose, TheFastestThatFitsGoesFirstAndWhatDoesNotFitLast) {
   const StepTask task = task_of(64);
   double before = 0;
