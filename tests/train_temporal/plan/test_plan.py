@@ -192,10 +192,8 @@ def test_coupled_exams_go_together():
     assert not any("exam" in peak["schedule"] for peak in measured["peaks"])
     report = plan("vit_small_patch16_224", "--memory", "8GiB", "--coupled")
     assert all(way["exams_at_once"] == 16 for way in report["ways"])
-    fastest = report["answer"]["fastest"]
-    assert fastest["schedule"].startswith("optimal")
-    in_turn = plan("vit_small_patch16_224", "--memory", "8GiB")["answer"]["fastest"]
-    assert in_turn["exams_at_once"] < 16 and in_turn["step_seconds"] < fastest["step_seconds"]
+    assert report["answer"]["fits"] and not re.search("exams? at a time", report["answer"]["fastest"]["schedule"])
+    assert plan("vit_small_patch16_224", "--memory", "8GiB")["answer"]["fastest"]["exams_at_once"] < 16
 
 
 # A head that takes more than the ViT.
