@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <limits>
 #include <map>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "extract/decode/exam_spec.h"
+#include "extract/decode/frame.h"
 #include "extract/decode/source.h"
 #include "extract/decode/source_file.h"
 #include "extract/input/exam_list.h"
@@ -16,8 +16,6 @@
 
 namespace coldframe::frames {
 namespace {
-
-constexpr double kUnknownTime = std::numeric_limits<double>::quiet_NaN();
 
 using Slot = OpenedExam::Slot;
 
@@ -84,7 +82,7 @@ void OpenedExam::add_lost(std::size_t item, std::int64_t first, std::int64_t las
                           const std::string& fault) {
   if (last - first >= kMaxLost) throw DataError(fault);
   for (std::int64_t index = first; index <= last; ++index) {
-    slots_.push_back({item, nullptr, index, kUnknownTime, fault});
+    slots_.push_back({item, nullptr, index, kNotStated, fault});
   }
 }
 
@@ -93,7 +91,7 @@ void OpenedExam::add_lost(std::size_t item, std::int64_t first, std::int64_t las
 void OpenedExam::add_item(std::size_t item) {
   const ExamItem& wanted = exam_.items[item];
   if (wanted.path.empty()) {
-    slots_.push_back({item, nullptr, wanted.first, kUnknownTime});
+    slots_.push_back({item, nullptr, wanted.first, kNotStated});
     return;
   }
   Source* const source = open(wanted.path);
@@ -111,7 +109,7 @@ void OpenedExam::add_item(std::size_t item) {
                      readable = available - (tail.empty() ? 0 : 1);
   const std::int64_t last = wanted.last < 0 ? std::max(available - 1, wanted.first) : wanted.last;
   for (std::int64_t index = wanted.first; index <= std::min(last, readable - 1); ++index) {
-    slots_.push_back({item, source, index, kUnknownTime});
+    slots_.push_back({item, source, index, kNotStated});
   }
   if (last < readable) return;
   const std::size_t before = slots_.size();
@@ -153,9 +151,9 @@ void OpenedExam::set_times() {
 // all its files, says nothing of the time between them.
 void OpenedExam::set_times_from_headers() {
   std::vector<double> times, known;
-  double first = kUnknownTime;
+  double first = kNotStated;
   for (const Slot& slot : slots_) {
-    times.push_back(kUnknownTime);
+    times.push_back(kNotStated);
     if (slot.source == nullptr) continue;
     const double start = slot.source->start_time();
     if (std::isnan(start)) return;
@@ -286,7 +284,7 @@ void OpenedExam::read_slots(std::span<const Slot> slots, const Sink& sink) const
 // does not block selection by the known times.
 std::vector<double> OpenedExam::times_to_select_by() const {
   std::vector<double> times;
-  double before = kUnknownTime;
+  double before = kNotStated;
   for (const Slot& slot : slots_) {
     const bool lost = !slot.fault.empty() && std::isnan(slot.time_s);
     times.push_back(lost ? before : slot.time_s);
