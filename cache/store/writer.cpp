@@ -234,8 +234,8 @@ void ShardWriter::add(ExamFeatures exam) {
     if (header.cut) complete_cut(exam.info, of_view.back()->cut, *header.cut);
   }
   Thumbnails thumbnails = join_thumbnails(exam, header.recipe);
-  // Features are rounded to float16 here, unless the cache stores float32; the cut is rounded in
-  // extract/pipeline/feature_sink.cpp.
+  // Features are rounded to float16 here, unless the cache stores float32 (store(),
+  // common/numbers/dtype.h); the cut is rounded in extract/pipeline/feature_sink.cpp.
   const auto fill = [&](std::size_t array, std::span<std::byte> rows) {
     if (array < of_view.size())
       store(of_view[array]->values, header.storage, rows);

@@ -287,7 +287,7 @@ Json exam_json(const frames::ExamSpec& spec, const ExamSurvey& exam) {
     json["notes"].push_back({{"note", note.text}, {"file", note.file}});
   json["sizes"] = sizes;
   json["bright_regions"] = bright;
-  json["brightest_level"] = exam.brightest < 0 ? Json(nullptr) : Json(exam.brightest);
+  json["bright_level"] = exam.bright_level < 0 ? Json(nullptr) : Json(exam.bright_level);
   return json;
 }
 

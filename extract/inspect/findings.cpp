@@ -125,8 +125,8 @@ std::string unknown_times(const ExamSurvey& exam) {
 
 std::string dark(const ExamSurvey& exam) {
   constexpr int kDark = 32;
-  return exam.brightest >= 0 && exam.brightest < kDark
-             ? concat("no level above ", exam.brightest, " of 255")
+  return exam.bright_level >= 0 && exam.bright_level < kDark
+             ? concat("999 of 1000 levels are at most ", exam.bright_level, " of 255")
              : "";
 }
 

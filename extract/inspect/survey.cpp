@@ -1,7 +1,10 @@
 #include "extract/inspect/survey.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <new>
 #include <set>
@@ -369,6 +372,18 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
   found.bright = parts.bright_regions();
 }
 
+int bright_level(const frames::Image& image) {
+  std::array<std::size_t, 256> counts = {};
+  for (const std::uint8_t value : image.rgb) ++counts[value];
+  const double brighter = kBrightFraction * static_cast<double>(image.rgb.size());
+  std::size_t above = 0;
+  for (int level = 255; level > 0; --level) {
+    above += counts[static_cast<std::size_t>(level)];
+    if (static_cast<double>(above) > brighter) return level;
+  }
+  return 0;
+}
+
 void Surveyor::look_at_frame(frames::Frame&& frame, const std::optional<frames::Rect>& crop,
                              ExamSurvey& found, StaticPixelMask& parts) {
   const Size size{frame.pixels.width, frame.pixels.height};
@@ -377,8 +392,7 @@ void Surveyor::look_at_frame(frames::Frame&& frame, const std::optional<frames::
   if (!is_plain(frame.pixels)) found.pictures.push_back(digest_of(frame.pixels));
   const preprocess::PreparedFrame prepared(settings_.preprocessing, std::move(frame), crop);
   const frames::Image& image = prepared.image();
-  const int level = *std::max_element(image.rgb.begin(), image.rgb.end());
-  found.brightest = std::max(found.brightest, level);
+  found.bright_level = std::max(found.bright_level, bright_level(image));
   if (settings_.thumbnails > 0)
     found.thumbnail_bytes += make_thumbnail(image, settings_.thumbnails).size();
   found.inputs = std::max(found.inputs, prepared.tiles() * found.selected);

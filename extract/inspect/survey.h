@@ -77,6 +77,9 @@ using Digest = std::array<std::byte, 16>;
 
 inline constexpr int kSamples = 8;  // frames of each exam that are decoded
 
+// A few values that are brighter do not make a dark frame bright.
+inline constexpr double kBrightFraction = 0.001;
+
 struct ExamSurvey {
   std::string failure;                  // why it cannot be extracted; other fields are then partial
   std::string kind;                     // of its files, as OpenedExam::kind()
@@ -95,7 +98,7 @@ struct ExamSurvey {
   std::vector<Size> sizes;               // distinct ones of the sampled frames, before any crop
   std::vector<Digest> pictures;          // of the sampled frames' pixels; not of plain ones
   std::vector<frames::Rect> bright;      // still bright regions that mask and crop leave
-  int brightest = -1;                    // level of the sampled frames, as those; -1: none sampled
+  int bright_level = -1;                 // kBrightFraction of their values are above it; -1: none
 };
 
 struct Survey {

@@ -39,7 +39,8 @@ struct Options {
   std::int64_t lora = 0;
   std::int64_t layers = 0;   // 0: the temporal model's own
   std::int64_t threads = 0;  // 0: LibTorch's own choice
-  std::int64_t measured_exams = 1, measured_frames = 4, measure_rounds = 3, epoch_exams = 1000;
+  std::int64_t epoch_exams = 1000;
+  Steps steps;  // of --measure
   bool measure = false, json = false, overwrite = false, all = false;
 };
 
@@ -80,12 +81,14 @@ po::options_description described(Options& options) {
   add("memory", po::value(&options.memory), "say whether it fits: 24GiB; exit code 1 if not");
   add("measure", po::bool_switch(&options.measure),
       "run whole steps, too, and put what they took beside the plan");
-  add("measure-exams", po::value(&options.measured_exams)->default_value(options.measured_exams),
+  Steps& steps = options.steps;
+  add("measure-exams", po::value(&steps.exams)->default_value(steps.exams),
       "in each of these steps");
-  add("measure-frames", po::value(&options.measured_frames)->default_value(options.measured_frames),
-      "of each exam");
-  add("measure-rounds", po::value(&options.measure_rounds)->default_value(options.measure_rounds),
+  add("measure-frames", po::value(&steps.frames)->default_value(steps.frames), "of each exam");
+  add("measure-rounds", po::value(&steps.rounds)->default_value(steps.rounds),
       "of which --measure takes the median");
+  add("measure-budgets", po::value(&steps.budgets)->default_value(steps.budgets),
+      "steps within so many budgets, from the smallest to all; 0: 1/2, 1/3, 1/5 and 1/10 of all");
   add("epoch-exams", po::value(&options.epoch_exams)->default_value(options.epoch_exams),
       "exams of an epoch, whose time is told");
   add("threads", po::value(&options.threads)->default_value(options.threads),
@@ -177,15 +180,16 @@ void check(Options& options) {
                                       {"frames", query.frames},
                                       {"hidden", query.hidden},
                                       {"layers", query.layers},
-                                      {"measure-exams", options.measured_exams},
-                                      {"measure-frames", options.measured_frames},
-                                      {"measure-rounds", options.measure_rounds},
+                                      {"measure-exams", options.steps.exams},
+                                      {"measure-frames", options.steps.frames},
+                                      {"measure-rounds", options.steps.rounds},
                                       {"epoch-exams", options.epoch_exams}}) {
     require_at_least(option, value, 1);
     if (value > 1'000'000)
       throw ConfigError(concat("--", option, " ", value, ": expected at most 1000000"));
   }
   require_at_least("threads", options.threads, 0);
+  require_at_least("measure-budgets", options.steps.budgets, 0);
   find_model(options);
   query.half = choice<bool>("precision", options.precision,
                             {{"fp32", false}, {"bf16", true}, {"fp16", true}});
@@ -241,9 +245,7 @@ int run_plan(const std::vector<std::string>& arguments) {
   plan.epoch_exams = options.epoch_exams;
   if (!options.memory.empty())
     plan.answer = answer_of(options.query, trained, parse_bytes(options.memory));
-  if (options.measure)
-    plan.measured = measure(options.query, trained, options.measured_exams, options.measured_frames,
-                            options.measure_rounds);
+  if (options.measure) plan.measured = measure(options.query, trained, options.steps);
   plan.rows = plan_rows(options.query);
   if (options.json)
     std::cout << to_json(plan).dump(2) << "\n";

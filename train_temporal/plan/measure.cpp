@@ -178,16 +178,42 @@ void add_schedules(std::vector<Trial>& trials, MeasuredVit& vit, const tune::Chu
   }
 }
 
-// Whole steps in parts of what a chunk takes that keeps everything; the exams may go in turn.
+struct Budget {
+  std::string name;
+  std::uint64_t bytes = 0;
+};
+
+std::vector<Budget> shares_of(std::uint64_t whole) {
+  std::vector<Budget> found;
+  for (const std::uint64_t share : kShares)
+    found.push_back({concat("in 1/", share), whole / share});
+  return found;
+}
+
+// So many, evenly spaced, from the smallest one that a step of `one_exam` fits into to all of
+// `whole`.
+std::vector<Budget> budgets_between(const tune::StepTask& one_exam, std::uint64_t whole,
+                                    std::int64_t count) {
+  const std::uint64_t least = tune::rank_schedules(one_exam, 1).front().use.peak;
+  std::vector<Budget> found;
+  for (std::int64_t number = 0; number < count; ++number) {
+    const double part = count > 1 ? double(number) / double(count - 1) : 0;
+    const auto bytes = least + static_cast<std::uint64_t>(part * double(whole - least));
+    found.push_back({concat("in ", human_bytes(bytes)), bytes});
+  }
+  return found;
+}
+
+// Whole steps within budgets; the exams may go in turn.
 void add_budgets(std::vector<Trial>& trials, MeasuredVit& vit, const Costs& costs,
-                 std::int64_t exams, std::int64_t frames) {
+                 std::int64_t exams, std::int64_t frames, std::int64_t count) {
   const auto chunks = tune::chunk_uses(costs);
   const auto task_of = [&](std::int64_t some) {
     return tune::step_task(*costs, chunks, some * frames);
   };
   const std::uint64_t whole = trials.front().predicted.peak;
-  for (const std::uint64_t share : kShares) {
-    const std::uint64_t budget = whole / share;
+  for (const auto& [name, budget] :
+       count > 0 ? budgets_between(task_of(1), whole, count) : shares_of(whole)) {
     const std::int64_t at_once =
         tune::exams_that_fit(exams, budget, tune::Strategy::kCheap, task_of);
     const tune::RankedSchedule best = tune::rank_schedules(task_of(at_once), budget).front();
@@ -196,22 +222,22 @@ void add_budgets(std::vector<Trial>& trials, MeasuredVit& vit, const Costs& cost
         at_once < exams
             ? concat(", ", plural(static_cast<std::size_t>(at_once), "exam"), " at a time")
             : "";
-    trials.push_back({concat("in 1/", share, ", by ", to_string(best.way), in_turn),
+    trials.push_back({concat(name, ", by ", to_string(best.way), in_turn),
                       {best.use.peak, best.use.seconds * double(exams) / double(at_once)},
-                      [=, &vit] { return vit.step(budget, exams, frames); }});
+                      [=, &vit, budget = budget] { return vit.step(budget, exams, frames); }});
   }
 }
 
 }  // namespace
 
-Measured measure(const Query& query, const Trained& trained, std::int64_t exams,
-                 std::int64_t frames, std::int64_t rounds) {
+Measured measure(const Query& query, const Trained& trained, const Steps& steps) {
+  const auto [exams, frames, rounds, budgets] = steps;
   const Costs costs = query.machine->costs(query, trained);
   MeasuredVit vit(shape_of(query, trained), costs, query.machine->device());
   std::vector<Trial> trials;
   add_schedules(trials, vit, costs->chunk(exams * frames), exams * frames);
   const std::int64_t apart = query.coupled ? 1 : exams;
-  add_budgets(trials, vit, costs, apart, exams * frames / apart);
+  add_budgets(trials, vit, costs, apart, exams * frames / apart, budgets);
   // The system hands out the pages that all later steps use again.
   for (const std::size_t largest : {std::size_t{0}, std::size(kPasses)})
     if (largest < trials.size()) trials[largest].run();

@@ -41,10 +41,16 @@ struct Measured {
   std::vector<Peak> peaks;
 };
 
+// The steps to run.
+struct Steps {
+  std::int64_t exams = 1, frames = 4;  // of a step; of an exam
+  std::int64_t rounds = 3;             // of which times are the medians
+  std::int64_t budgets = 0;            // so many from the smallest to all; 0: kShares of all
+};
+
 // Runs steps of a ViT of random weights on the query's machine, whatever the plan is for. A round
-// runs each once, so that a slow moment of the machine meets all alike; times are medians over the
-// rounds. The largest pass and step run once before, untimed.
-Measured measure(const Query& query, const Trained& trained, std::int64_t exams,
-                 std::int64_t frames, std::int64_t rounds);
+// runs each once, so that a slow moment of the machine meets all alike. The largest pass and step
+// run once before, untimed.
+Measured measure(const Query& query, const Trained& trained, const Steps& steps);
 
 }  // namespace coldframe::plan

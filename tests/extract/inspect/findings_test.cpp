@@ -126,9 +126,19 @@ TEST_F(DryRun, DarkFramesForInstanceOf12BitsIn16) {
   ASSERT_THAT(kinds(findings), ElementsAre("dark"));
   ASSERT_EQ(findings[0].cases.size(), 1u);
   EXPECT_THAT(findings[0].cases[0].exams, ElementsAre("A"));
-  EXPECT_EQ(findings[0].cases[0].detail, "no level above 16 of 255");
+  EXPECT_EQ(findings[0].cases[0].detail, "999 of 1000 levels are at most 16 of 255");
   settings.reader.window = frames::parse_window("2048,4096");
   EXPECT_THAT(look("exam,path\nA,d0.png\nA,d1.png\n"), IsEmpty());
+}
+
+TEST_F(DryRun, AFewBrightPixelsDoNotMakeADarkFrameBright) {
+  cv::Mat marked(80, 96, CV_8UC1);
+  cv::randu(marked, 0, 20);
+  marked.row(0).colRange(0, 3) = 255;
+  cv::imwrite(scratch / "m0.png", marked);
+  cv::imwrite(scratch / "m1.png", marked * 0.9);
+  EXPECT_THAT(kinds(look("exam,path\nA,m0.png\nA,m1.png\nB,0.png\nB,1.png\n")),
+              ElementsAre("dark"));
 }
 
 // 20 frames of 2 × 5 pixels, as numpy.save writes them.

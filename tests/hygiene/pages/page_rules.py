@@ -35,6 +35,7 @@ SCRIPTS = {
     "tests/benchmarks/defaults/run": Small("--quick --settings 1 --seeds 0 --jobs 1 --cohorts order"),
     "tests/benchmarks/extract/run": Small("--rounds 1 --exams 2 --side 64 --only jpegs --workers 1"),
     "tests/benchmarks/maps/run": Small("--exams 8 --judged 2", findings=True),
+    "tests/benchmarks/plan/budgets": Small("--budgets 3 --exams 1 --frames 1 --rounds 1", findings=True),
     "tests/benchmarks/plan/peaks": Small("--models vit_tiny_patch16_224 --exams 1 --precisions fp32", findings=True),
     "tests/benchmarks/plan/run": Small("--rows 3"),
     "tests/benchmarks/plan/schedules": Small("--models vit_tiny_patch16_224 --exams 1 --frames 1 --budgets --rounds 1"),

@@ -225,6 +225,16 @@ def test_what_is_measured_is_as_planned(tmp_path):
     assert not re.search(r"(src|href)=[\"']https?:", text)
 
 
+def test_budgets_from_the_smallest_to_all_are_measured():
+    report = plan(TINY, "--measure", "--measure-budgets", "4", "--measure-exams", "2", "--measure-frames", "2",
+                  "--measure-rounds", "1", "--tune-blocks", "2")
+    steps = report["measured"]["peaks"]
+    assert [step["schedule"] for step in steps[:2]] == ["none", "cheap"]
+    assert len(steps) == 6  # no budget is refused
+    peaks = [step["measured"] for step in steps[2:]]
+    assert peaks == sorted(peaks) and peaks[0] < peaks[-1] <= steps[0]["measured"]
+
+
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
 def test_a_plan_says_first_what_was_measured(device):
     lines = coldframe("plan", TINY, "--device", device).stdout.splitlines()
