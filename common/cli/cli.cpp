@@ -131,9 +131,18 @@ std::string without_dashes(std::string name) {
   return name.substr(0, name.find('='));
 }
 
+// "folds" of "n-folds".
+std::string last_word_among(const std::string& name, const std::vector<std::string>& names) {
+  const std::vector<std::string> words = split(name, '-');
+  const auto found = std::find_first_of(words.rbegin(), words.rend(), names.begin(), names.end());
+  return found != words.rend() ? *found : "";
+}
+
 [[noreturn]] void refuse_unknown(const std::string& name, const std::string& prefix,
                                  const po::options_description& options) {
-  const std::string near = nearest(name, long_names(options));
+  const std::vector<std::string> names = long_names(options);
+  std::string near = nearest(name, names);
+  if (near.empty()) near = last_word_among(name, names);
   const std::string quote =
       prefix.substr(prefix.find('\''));  // "'--" before an option, "'" before a key
   throw ConfigError(
@@ -294,7 +303,12 @@ GivenOptions given_options(const po::variables_map& values) {
 }
 
 void print_help(const CommandHelp& help, const po::options_description& options) {
-  std::cout << "Usage: " << help.usage << "\n\n" << help.summary << "\n\n" << options;
+  std::ostringstream list;
+  list << options;
+  const std::string text = list.str();  // Boost begins groups without a caption by empty lines
+  std::cout << "Usage: " << help.usage << "\n\n"
+            << help.summary << "\n\n"
+            << text.substr(std::min(text.find_first_not_of('\n'), text.size()));
   if (!help.example.empty()) std::cout << "\nExample:\n  " << help.example << "\n";
 }
 
@@ -361,13 +375,27 @@ int guarded(const std::function<int(const std::vector<std::string>&)>& body,
 
 }  // namespace
 
+namespace {
+
+po::options_description most_used(const CommandHelp& help, const po::options_description& all) {
+  po::options_description some("Most used options");
+  for (const auto& option : all.options())
+    if (std::ranges::find(help.most_used, option->long_name()) != help.most_used.end())
+      some.add(option);
+  return some;
+}
+
+}  // namespace
+
 bool parse_command_line(const CommandHelp& help, po::options_description options,
                         const std::vector<std::string>& arguments, const std::string& positional,
                         GivenOptions* given) {
   bool quiet = false;
   std::string config;
   po::options_description general("General");
-  general.add_options()("help,h", "show this help")("version", "show the version")(
+  general.add_options()("help,h", "show this help")(
+      "help-all", concat("show all ", options.options().size(), " options").c_str())(
+      "version", "show the version")(
       "config", po::value(&config)->value_name("FILE"),
       "read options from an INI file: one "
       "'option = value' a line, those of a section [train] for that command alone; the command "
@@ -380,8 +408,12 @@ bool parse_command_line(const CommandHelp& help, po::options_description options
   try {
     po::variables_map values;
     po::store(parse_words(all, arguments, positional), values);
-    if (values.count("help")) {
+    if (values.count("help-all") || (values.count("help") && help.most_used.empty())) {
       print_help(help, all);
+      return false;
+    }
+    if (values.count("help")) {
+      print_help(help, most_used(help, options).add(general));
       return false;
     }
     if (values.count("version")) {

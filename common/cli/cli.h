@@ -39,13 +39,14 @@ struct CommandHelp {
   // The sections of --config that this command and its kin have: "cache ls", "cache info". Empty:
   // that of the usage.
   std::vector<std::string> sections = {};
+  std::vector<std::string> most_used = {};  // options that --help shows; empty: all, as --help-all
 };
 
 // The long names of options that were given, on the command line or in the file of --config; a
 // switch that the file sets to false is not.
 using GivenOptions = std::set<std::string, std::less<>>;
 
-// Parses `arguments` into the variables that `options` binds. Adds --help, --version, --config FILE
+// Parses `arguments` into the variables that `options` binds. Adds --help, --help-all, --version, --config FILE
 // (INI: each long option is a key; sections [extract], [cache ls] are for that command, which
 // `help.usage` names; the command line wins) and --quiet. Returns false when help was
 // asked for and has been printed to stdout. `positional` names the option that takes bare words, ""

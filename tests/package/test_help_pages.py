@@ -26,7 +26,7 @@ def test_every_option_of_every_command_is_in_its_man_page(share):
     pages = help_pages.read_pages(BUILD / "bin/coldframe")
     assert len(pages) == len(list((share / "man/man1").iterdir())) > 20
     for page in pages[1:]:
-        text = subprocess.run([BUILD / "bin/coldframe", *page.words, "--help"], capture_output=True, text=True, check=True).stdout
+        text = subprocess.run([BUILD / "bin/coldframe", *page.words, "--help-all" if page.groups else "--help"], capture_output=True, text=True, check=True).stdout
         expected = set(re.findall(r"^  (?:-\w \[ )?--([\w-]+)", text, re.M))
         found = set(re.findall(r"^(?:\\fB\\-\w\\fR, )?\\fB\\-\\-(\S+)\\fR", (share / "man/man1" / ("-".join(["coldframe", *page.words]) + ".1")).read_text(), re.M))
         assert {name.replace("\\-", "-") for name in found} == expected and (expected or page.below), page.words

@@ -241,7 +241,11 @@ po::options_description OptionRows::description() {
 }
 
 bool OptionRows::parse(const CommandHelp& help, const std::vector<std::string>& arguments) {
-  if (!parse_command_line(help, description(), arguments, "", &given_)) return false;
+  constexpr std::size_t kLong = 60;  // of a list that --help shows in part
+  CommandHelp shown = help;
+  for (const ValueRow& row : rows_)
+    if (row.used_most && rows_.size() > kLong) shown.most_used.push_back(row.name);
+  if (!parse_command_line(shown, description(), arguments, "", &given_)) return false;
   for (const ValueRow& row : rows_) {
     const auto found = words_.find(row.name);
     if (found == words_.end()) continue;

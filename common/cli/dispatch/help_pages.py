@@ -71,6 +71,8 @@ def read_page(words, text):
 def read_pages(program, words=()):
     """The page of a command, and of all below it."""
     text = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True).stdout
+    if "--help-all" in text:
+        text = subprocess.run([program, *words, "--help-all"], capture_output=True, text=True, check=True).stdout
     page = read_page(list(words), text)
     return [page, *(each for name in page.below for each in read_pages(program, (*words, name)))]
 

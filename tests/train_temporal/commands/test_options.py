@@ -9,7 +9,8 @@ def test_help_shows_an_example():
 
 
 def test_help_comes_in_groups_with_the_most_used_options_first():
-    text = coldframe("train", "--help").stdout
+    brief, text = coldframe("train", "--help").stdout, coldframe("train", "--help-all").stdout
+    assert len(brief.splitlines()) <= 66 and "--help-all" in brief and "Splits:" not in brief and "\n\n\n" not in brief + text
     captions = ["Most used options:", "Target:", "Run:", "Splits:", "Model:", "Training:", "Machine:", "General:"]
     lines = text.splitlines()
     places = [lines.index(caption) for caption in captions]

@@ -159,7 +159,7 @@ def test_memory_for_the_cheap_way_and_a_fiftieth_of_its_step_is_enough(small):
 
 def test_changes_name_options_of_train():
     answer = plan("vit_small_patch16_224", "--memory", "3GiB", "--exams", 64)["answer"]
-    options = coldframe("train", "--help").stdout
+    options = coldframe("train", "--help-all").stdout
     changes = [change["change"] for change in answer["changes"]]
     assert any(change.startswith("--amp bf16") for change in changes)
     assert any(change.startswith("--tune-blocks 12 --lora 8") for change in changes)
