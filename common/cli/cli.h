@@ -46,12 +46,12 @@ struct CommandHelp {
 // switch that the file sets to false is not.
 using GivenOptions = std::set<std::string, std::less<>>;
 
-// Parses `arguments` into the variables that `options` binds. Adds --help, --help-all, --version, --config FILE
-// (INI: each long option is a key; sections [extract], [cache ls] are for that command, which
-// `help.usage` names; the command line wins) and --quiet. Returns false when help was
-// asked for and has been printed to stdout. `positional` names the option that takes bare words, ""
-// for none. `given`: see above; null: nobody asks. ConfigError for an unknown option (naming the
-// nearest known one), a missing or a malformed value.
+// Parses `arguments` into the variables that `options` binds. Adds --help, --help-all, --version,
+// --config FILE (INI: each long option is a key; sections [extract], [cache ls] are for that
+// command, which `help.usage` names; the command line wins) and --quiet. Returns false when help
+// was asked for and has been printed to stdout. `positional` names the option that takes bare
+// words, "" for none. `given`: see above; null: nobody asks. ConfigError for an unknown option
+// (naming the nearest known one), a missing or a malformed value.
 bool parse_command_line(const CommandHelp& help,
                         boost::program_options::options_description options,
                         const std::vector<std::string>& arguments,

@@ -97,7 +97,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         BadCommand{"Unknown", {"--epoch", "3"}, {"unknown option '--epoch'", "'--epochs'"}},
         BadCommand{"UnknownWithValue", {"--epcohs=3"}, {"'--epcohs'", "did you mean '--epochs'"}},
-        BadCommand{"OneMoreWord", {"--max-epochs=3"}, {"'--max-epochs'", "did you mean '--epochs'"}},
+        BadCommand{
+            "OneMoreWord", {"--max-epochs=3"}, {"'--max-epochs'", "did you mean '--epochs'"}},
         BadCommand{"NothingNear", {"--zzzzzzzz"}, {"'--zzzzzzzz'", "--help"}},
         BadCommand{"PrefixIsNotGuessed", {"--batch", "3"}, {"unknown option '--batch'"}},
         BadCommand{"MissingValue", {"--input"}, {"--input", "missing"}},
