@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/cli/error.h"
 #include "common/torch/memory.h"
 #include "train_temporal/fit/tune/measured_costs.h"
 #include "train_temporal/fit/tune/trained_parameters.h"
@@ -84,7 +85,11 @@ class TunedVit::Parts {
         take(from, to);
         from = to;
       } catch (const c10::OutOfMemoryError&) {
-        if (to - from == 1) throw;
+        if (to - from == 1)
+          throw SystemError(
+              "there is not enough memory to run one frame forward through the ViT; raise "
+              "--memory-budget, or extract with smaller images, or with --cut where the trained "
+              "blocks begin");
         max_without_graph = (to - from + 1) / 2;
       }
     }

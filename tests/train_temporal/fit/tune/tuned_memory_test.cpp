@@ -129,6 +129,18 @@ TEST_F(TunedMemory, ABudgetThatHoldsNoFrameIsRefused) {
   }
 }
 
+TEST_F(TunedMemory, AFrameThatDoesNotFitForwardNamesWhatHelps) {
+  TunedVit vit(*source, options(2), 1, torch::kCPU);
+  count_cpu_memory(cpu_memory().live + 20'000);
+  try {
+    vit.features(rows.slice(0, 0, 1));
+    FAIL();
+  } catch (const SystemError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("one frame forward through the ViT"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("--cut"));
+  }
+}
+
 TEST_F(TunedMemory, TheNextSmallerWayIsTakenWhenMemoryRunsOut) {
   TunedVit unlimited(*source, options(4), 1, torch::kCPU);
   Step expected;
