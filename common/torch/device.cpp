@@ -208,12 +208,16 @@ void settle_vector_functions() {
     for (const Function function : kFunctions) function(torch::ones({1}, type));
 }
 
-// The threads of an OpenMP team for which `wanted` are asked.
+// The threads of an OpenMP team for which `wanted` are asked. They flush denormals from then on; a
+// thread that is started later has the mode of the one that starts it.
 int team_of(int wanted) {
   int given = 1;
 #pragma omp parallel num_threads(wanted)
+  {
+    at::globalContext().setFlushDenormal(true);
 #pragma omp single
-  given = omp_get_num_threads();
+    given = omp_get_num_threads();
+  }
   return given;
 }
 

@@ -99,6 +99,8 @@ std::string device_name(
 // that it counted on and did not get. SystemError where the system does not grant them: LibTorch
 // 2.11 waits forever then, in pthreadpool_create(). Every thread that computes calls it, or lets
 // LibTorch start its team.
+// Also lets these threads, and those that they start, count denormals as zero: arithmetic on such
+// numbers takes up to a hundred times as long, and a model that sees constants has many of them.
 void set_torch_threads(int threads);
 
 }  // namespace coldframe

@@ -801,7 +801,8 @@ class TrainingRun {
             found_.chosen,
             tuned_.get(),
             &cohort_.patients,
-            options_.existing.part};
+            options_.existing.part,
+            same_length_};
   }
   void search(const RunFolder& folder);
   void add_search(TargetReport& report) const;
@@ -820,6 +821,7 @@ class TrainingRun {
   std::vector<Split> splits_;
   std::vector<std::string> source_kinds_;
   ModelConfig base_;
+  bool same_length_ = false;
   std::vector<Setting> settings_;  // of --search
   SearchResult found_;
   std::unique_ptr<tune::TunedSource> tuned_;  // of --tune
@@ -951,6 +953,13 @@ void TrainingRun::resolve_model() {
       clock_descriptor(cohort_.exams()[used.front()], source_kinds_).size());
   resolve_search();
   choose_times(options_, cohort_.exams(), used, base_);
+  const auto frames = [&](std::size_t exam) { return present_frames(cohort_.exams()[exam]); };
+  same_length_ = std::ranges::all_of(
+      used, [&](std::size_t exam) { return frames(exam) == frames(used.front()); });
+  if (options_.trains(kBlank) && experiment().is_constant(experiment().config({kBlank, 0, 0, 0})))
+    log_info(
+        "blank sees neither times nor differences of length here: it predicts what the training "
+        "part holds, the same for all exams, and takes no steps");
 }
 
 void TrainingRun::resolve_search() {

@@ -130,6 +130,10 @@ class SummaryFit {
   }
 
   void summarise_exams() {
+    if (task_.config.blank) {  // which leaves the constant, and covariates
+      tables_.push_back(torch::zeros({std::ssize(exams_), task_.config.dimension}));
+      return;
+    }
     const bool visits = std::ranges::any_of(
         exams_, [&](std::size_t exam) { return task_.dataset.sequences[exam].visits.own > 0; });
     for (std::int64_t f = 0; f < (visits ? kFamilies : kFamilies - 1); ++f)  // they are the last

@@ -11,7 +11,8 @@ namespace coldframe::temporal {
 // likelier by odds. The result's validation_logits are predictions without the exam's part, so that
 // thresholds are chosen on held-out exams. Its `lead` is set if anything was found. Each target has
 // a family of its own. There is one epoch: its losses are those of the final fit, and of the
-// predictions of the validation part.
+// predictions of the validation part. A blank model is the linear model of covariates, or a
+// constant without them.
 FitRecord fit_summary(const FitTask& task);
 
 }  // namespace coldframe::temporal

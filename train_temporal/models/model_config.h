@@ -192,7 +192,7 @@ std::vector<std::string> model_names(Wanted wanted) {
 }
 std::vector<std::string> model_names();  // of all
 
-inline constexpr const char *kAutoModel = "auto", *kSingle = "single",
+inline constexpr const char *kAutoModel = "auto", *kSingle = "single", *kBlank = "blank",
                             *kCovariatesAlone = "covariates", *kSummaryModel = "summary";
 // Prefix of the main model on a single stream: "only-FA".
 inline constexpr const char* kOnlyPrefix = "only-";

@@ -280,6 +280,15 @@ std::size_t usual_jobs(const Experiment& experiment, std::size_t threads) {
 
 }  // namespace
 
+// A blank model that is shown neither times nor lengths, nor anything else that differs.
+bool Experiment::is_constant(const ModelConfig& model) const {
+  const bool sees_length = model.architecture->ordered && !is_one_frame(model.order);
+  const bool sees_times = model.architecture->ordered && model.time;
+  const bool is_control = model.blank && options.model != kBlank;
+  return is_control && !model.per_frame() && model.streams.empty() && covariates.empty() &&
+         !sees_times && (same_length || !sees_length);
+}
+
 ModelChoice Experiment::choice(const FitName& fit) const {
   ModelChoice own = options;
   own.architecture = base;
@@ -294,6 +303,7 @@ ModelConfig Experiment::config(const FitName& fit) const {
   if (is_twin(model)) set_model(result, own.model);
   set_model(result, model == options.model ? own.model : model);
   if (fit.frame == kSummaryModel) result.architecture = &kSummary;
+  if (is_constant(result)) result.architecture = &kSummary;
   const std::string& frame = fit.frame.empty() ? options.single_frame : fit.frame;
   if (is_one_frame(result.order))
     result.order = value_for(single_frames(), frame).value_or(result.order);

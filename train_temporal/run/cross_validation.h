@@ -27,10 +27,14 @@ struct Experiment {
   const tune::TunedSource* tuned = nullptr;  // of --tune
   const std::vector<std::string>* patients = nullptr;  // of every exam
   Part part = {};                                      // the part of the run's fits to do
+  bool same_length = false;                            // all exams have the same number of frames
 
   const Dataset& dataset() const { return datasets.front(); }
   const torch::Device& device() const { return dataset().device; }
   bool searches() const { return settings.size() > 1 && chosen.empty(); }
+  // True for the control `blank` where its outputs are the same for all exams: they are fitted
+  // exactly.
+  bool is_constant(const ModelConfig& model) const;
   ModelChoice choice(const FitName& fit) const;  // with the fit's setting applied
   ModelConfig config(const FitName& fit) const;
   std::uint64_t fit_seed(const Split& split, std::size_t seed) const;

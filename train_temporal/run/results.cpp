@@ -497,7 +497,8 @@ void add_model(TargetReport& report, const ModelPredictions& model, std::size_t 
   const auto none = [](const auto& fold) {
     return std::ranges::all_of(fold, [](const std::string& one) { return one == kNoFamily; });
   };
-  if (model.model != kAutoModel && std::ranges::all_of(result.families, none))
+  const bool may_choose = model.model == kAutoModel;
+  if (model.model == kBlank || (!may_choose && std::ranges::all_of(result.families, none)))
     result.families.clear();
 }
 

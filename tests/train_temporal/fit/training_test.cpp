@@ -1,9 +1,12 @@
+#include <ATen/Context.h>
 #include <gtest/gtest.h>
 #include <torch/optim/adamw.h>
+#include <xmmintrin.h>
 
 #include <filesystem>
 
 #include "common/cli/error.h"
+#include "common/torch/device.h"
 #include "tests/train_temporal/made_data.h"
 #include "train_temporal/fit/trainer.h"
 
@@ -103,6 +106,32 @@ TEST_F(Training, ResumedFromACheckpointEqualsUninterruptedToTheBit) {
     ASSERT_EQ(resumed.history.size(), whole.history.size());
     EXPECT_EQ(resumed.history.back().train, whole.history.back().train);
   }
+}
+
+// What a blanked feature leaves of gradients is denormal.
+TEST_F(Training, CountsDenormalsAsZeroAndLosesNothingByIt) {
+  const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(36, 6), 24);
+  std::vector<int> classes;
+  for (int i = 0; i < 36; ++i) classes.push_back(i % 5 < 2);
+  const Targets labels = testing::classes_of(classes);
+  const Split split = testing::thirds(36);
+  ModelConfig config = testing::small_config(dataset);
+  set_model(config, kBlank);
+  const FitTask task{dataset, labels, split, config, quick(20), 3};
+  const auto outputs = [&] {
+    _mm_setcsr(_mm_getcsr() & ~static_cast<unsigned>(_MM_EXCEPT_MASK));
+    return testing::run_to_end(task).test_logits;
+  };
+  const auto met_denormals = [] { return (_mm_getcsr() & _MM_EXCEPT_DENORM) != 0; };
+  at::globalContext().setFlushDenormal(false);
+  const auto exact = outputs();
+  EXPECT_TRUE(met_denormals()) << "there are none to flush";
+  set_torch_threads(1);
+  const auto flushed = outputs();
+  EXPECT_FALSE(met_denormals());
+  at::globalContext().setFlushDenormal(false);
+  ASSERT_EQ(flushed.size(), exact.size());
+  for (std::size_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(flushed[i], exact[i], 1e-6);
 }
 
 TEST_F(Training, EndsAFitThatDivergesWithItsBestEpochOrWithNone) {

@@ -143,7 +143,7 @@ TEST(CovariatesOfAFile, AreThoseOfATraining) {
   other["categories"] = {"F", "F"};
   refused(Json::array({other}));
   other = age;
-  other["deviation"] = 5e-324;
+  other["deviation"] = 1e-300;
   refused(Json::array({other}));
 }
 
