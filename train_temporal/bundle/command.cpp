@@ -10,6 +10,7 @@
 #include "common/text/text.h"
 #include "train_temporal/bundle/bundle.h"
 #include "train_temporal/bundle/make.h"
+#include "train_temporal/labels/target.h"
 #include "train_temporal/report/report.h"
 
 namespace coldframe::bundle {
@@ -24,6 +25,13 @@ Json facts_json(const Bundle& bundle) {
   for (const BundleFile& file : bundle.files())
     json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
   return json;
+}
+
+// ", learnt 'a' and 'b' as 'c'"
+std::string changes_text(const Json& target) {
+  const auto changes = temporal::class_changes_from_json(target);
+  const auto quoted = [](const std::string& name) { return concat("'", name, "'"); };
+  return changes.empty() ? "" : concat(", learnt ", temporal::text_of(changes, quoted));
 }
 
 std::string facts_text(const Bundle& bundle) {
@@ -41,7 +49,7 @@ std::string facts_text(const Bundle& bundle) {
   for (const Json& target : facts.at("targets"))
     text += concat("target     ", word(target, "name"), ", ", word(target, "task"),
                    target.at("classes").empty() ? "" : ": ",
-                   target["classes"].empty() ? "" : target["classes"].dump(),
+                   target["classes"].empty() ? "" : target["classes"].dump(), changes_text(target),
                    target.contains("threshold")
                        ? concat(", threshold ", fixed(target["threshold"].get<double>(), 4))
                        : "",

@@ -144,7 +144,10 @@ std::string classes_text(const Json& target) {
   std::vector<std::string> names;
   for (const Json& name : target.at("classes")) names.push_back(plain(name));
   if (target.contains("event")) return concat("the time to the event ", code(target.at("event")));
-  return names.empty() ? "a number" : join(names, ", ");
+  if (names.empty()) return "a number";
+  const auto changes = temporal::class_changes_from_json(target);
+  return concat(join(names, ", "), changes.empty() ? "" : "; learnt ",
+                temporal::text_of(changes, [](const std::string& name) { return plain(name); }));
 }
 
 // "`FA`, `ICGA`"

@@ -152,6 +152,37 @@ std::optional<std::size_t> find_class(const std::vector<std::string>& classes,
   return same ? same : find_spelling(classes, one_spelling(trim(value)));
 }
 
+// Leaves classes out and takes classes together. A trained model's may be missing in a cohort.
+void change_classes(Labels& labels, std::vector<std::string>& values, const LabelOptions& options) {
+  labels.changes = options.changes;
+  if (labels.changes.empty()) return;
+  const std::vector<std::string> before = distinct(one_spelling(values).values);
+  const bool trained = !options.known_classes.empty();
+  std::vector<std::size_t> count(labels.changes.size(), 0);
+  for (const ClassChange& change : labels.changes) {
+    for (const std::string& name : change.from) {
+      if (trained || find_class(before, name)) continue;
+      throw ConfigError(concat("column '", labels.name, "' has no class '", name,
+                               "' to leave out or to merge; it has ", some_of(before)));
+    }
+  }
+  for (std::string& value : values) {
+    if (cleaned(value).empty()) continue;
+    for (std::size_t c = 0; c < labels.changes.size(); ++c) {
+      if (!find_class(labels.changes[c].from, value)) continue;
+      value = labels.changes[c].to;
+      ++count[c];
+      break;
+    }
+  }
+  for (std::size_t c = 0; c < labels.changes.size(); ++c)
+    labels.notes.push_back(
+        concat("'", labels.name, "' ",
+               text_of({labels.changes[c]},
+                       [](const std::string& name) { return concat("'", name, "'"); }),
+               ": ", plural(count[c], "label")));
+}
+
 // Puts the positive class last.
 void choose_positive(Labels& labels, const LabelOptions& options) {
   auto& classes = labels.classes;
@@ -208,6 +239,9 @@ void find_classes(Labels& labels, std::vector<std::string>& values, const LabelO
   labels.task = options.task.value_or(task_of_values(classes, spelt.numeric));
   labels.task = labels.kind().of_classes(classes.size());
   const bool numbers = !labels.kind().names_classes();
+  if (numbers && !labels.changes.empty())
+    throw ConfigError(concat("--drop-class and --merge-classes are for classes, and '", labels.name,
+                             "' is learnt as ", task_name(labels.task)));
   for (const std::string& value : classes) {
     if (!numbers || spelt.numeric || std::isfinite(number_of(value))) continue;
     throw DataError(concat("column '", labels.name, "' holds '", value,
@@ -228,6 +262,7 @@ std::vector<double> encode(Labels& labels, std::vector<std::string> values,
   labels.name = options.target;
   std::string note = empty_missing(values, labels.name, options.unclear, options.known_classes);
   if (!note.empty()) labels.notes.push_back(std::move(note));
+  change_classes(labels, values, options);
   if (options.known_classes.empty()) {
     find_classes(labels, values, options);
   } else {

@@ -69,6 +69,7 @@ struct LabelOptions {
   std::string event = {}, event_value = {};
   std::vector<double> horizons = {};
   UnclearLabels unclear = UnclearLabels::kAsk;
+  std::vector<ClassChange> changes = {};  // as Target has them
 };
 
 struct Labels : Target {   // classes in natural order
@@ -106,10 +107,11 @@ std::string class_counts(const Labels& labels);
 // (spelling.h; with a warning). The default task: binary for two values; regression for numbers
 // with fractions or more than 20 distinct ones; else multi-class. The positive one of two classes
 // is `positive`, else 1 of the numbers {0, 1}, else the last in natural order (with a note).
-// ConfigError: no such column (lists the existing ones), or a column both of exams and of frames;
-// `positive` is not a class, or there are more than two; a task that the labels do not allow; an
-// unclear word. DataError: no labels, a single class or number, too many classes, a value unknown
-// to the model, text in a regression, a number too large to learn from.
+// Classes are left out or taken together first, by `changes`. ConfigError: no such column (lists
+// the existing ones), a class to change that the column does not hold, or a column both of exams
+// and of frames; `positive` is not a class, or there are more than two; a task that the labels do
+// not allow; an unclear word. DataError: no labels, a single class or number, too many classes, a
+// value unknown to the model, text in a regression, a number too large to learn from.
 Labels labels_from_cache(std::span<const cache::ExamInfo> exams, const LabelOptions& options);
 
 // The file (columns `exam` and the target) replaces the cache's column of that name: exams that it

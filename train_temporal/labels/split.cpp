@@ -212,15 +212,19 @@ std::vector<std::size_t> assign_groups(std::span<const PatientGroup> groups,
 
 namespace {
 
+// One patient of a class is held out, another is learnt from.
+constexpr std::size_t kLeastOfClass = 2;
+
 // Streams of the split's random numbers.
 enum Stream : std::uint64_t { kFolds = 1, kHoldout = 2 };
 
-// ConfigError unless there are `needed` patients, and as many of each class.
+// ConfigError unless there are `parts` patients, and `needed` of each class.
 void require_patients(const Targets& targets, const std::vector<PatientGroup>& groups,
-                      std::size_t needed, const std::string& purpose, const std::string& what) {
-  if (groups.size() < needed) {
+                      std::size_t parts, std::size_t needed, const std::string& purpose,
+                      const std::string& what) {
+  if (groups.size() < parts) {
     throw ConfigError(concat(plural(groups.size(), what), " with a label, but ", purpose,
-                             " needs at least ", needed));
+                             " needs at least ", parts));
   }
   if (targets.size() > 1) return;  // a class that is missing somewhere is then a warning
   std::vector<std::size_t> patients(targets.strata(), 0);
@@ -242,8 +246,27 @@ void require_patients(const Targets& targets, const std::vector<PatientGroup>& g
         least >= 2 ? concat("; take --folds ", least) : std::string("; too few to learn from")));
   throw ConfigError(concat(purpose, " needs at least ", needed, " ", what, "s of every class of '",
                            targets.names(), "', but there are: ", join(counts, ", "),
-                           "; leave the rare class out (empty labels)",
-                           least >= 2 ? concat(" or take --folds ", least) : ""));
+                           "; leave the rare class out (--drop-class), or learn it with another "
+                           "as one (--merge-classes)"));
+}
+
+// What it means that a class has fewer patients than there are folds.
+void warn_of_rare_classes(const Targets& targets, SplitSet& set, const std::string& what) {
+  for (std::size_t c = 0; c < targets.strata(); ++c) {
+    if (targets.size() > 1 || !targets.is_class(c)) continue;
+    const auto lacks = [&](const Split& split) {
+      return std::ranges::none_of(
+          split.test, [&](std::size_t exam) { return targets.count_strata(exam)[c] > 0; });
+    };
+    const auto without = static_cast<std::size_t>(std::ranges::count_if(set.splits, lacks));
+    if (without == 0) continue;
+    set.warnings.push_back(concat(
+        "class ", targets.stratum_name(c), " has fewer ", what, "s than there are folds: ", without,
+        " of ", plural(set.splits.size(), "fold"), without == 1 ? " is" : " are",
+        " tested without it. Figures that need every class, such as AUROC, are undefined there and "
+        "are means over the other folds, so that the hardest fold may not count; fewer --folds, "
+        "--drop-class or --merge-classes avoid that"));
+  }
 }
 
 std::vector<std::vector<std::size_t>> exams_of_parts(const std::vector<PatientGroup>& groups,
@@ -364,7 +387,9 @@ SplitSet make_folds(const Targets& targets, const std::vector<std::string>& pati
   if (folds < 2) throw ConfigError(concat("--folds ", folds, ": at least 2 are needed"));
   const std::vector<std::size_t> exams = targets.labeled_exams();
   const std::vector<PatientGroup> groups = group_by_patient(targets, patients, exams);
-  require_patients(targets, groups, folds, concat("--folds ", folds), what);
+  const bool timed = targets.size() == 1 && targets[0].is_timed();
+  require_patients(targets, groups, folds, timed ? folds : std::min(folds, kLeastOfClass),
+                   concat("--folds ", folds), what);
   const std::vector<double> shares(folds, 1.0 / static_cast<double>(folds));
   SplitSet result;
   for (std::size_t repeat = 0; repeat < repeats; ++repeat) {
@@ -377,6 +402,7 @@ SplitSet make_folds(const Targets& targets, const std::vector<std::string>& pati
       result.splits.push_back(std::move(split));
     }
   }
+  warn_of_rare_classes(targets, result, what);
   return result;
 }
 
@@ -385,7 +411,7 @@ SplitSet leave_one_out(const Targets& targets, const std::vector<std::string>& p
                        const std::string& what) {
   const std::vector<std::size_t> exams = targets.labeled_exams();
   const std::vector<PatientGroup> held_out = group_by_patient(targets, groups, exams);
-  require_patients(targets, held_out, 2, concat("--folds ", what, "s"), what);
+  require_patients(targets, held_out, 2, kLeastOfClass, concat("--folds ", what, "s"), what);
   SplitSet result;
   for (std::size_t fold = 0; fold < held_out.size(); ++fold) {
     Split split{0, fold, {}, {}, held_out[fold].exams};
@@ -402,7 +428,7 @@ SplitSet make_holdout(const Targets& targets, const std::vector<std::string>& pa
                       std::uint64_t seed, const std::string& what) {
   const std::vector<PatientGroup> groups =
       group_by_patient(targets, patients, targets.labeled_exams());
-  require_patients(targets, groups, 3, "a split into training, validation and test part", what);
+  require_patients(targets, groups, 3, 3, "a split into training, validation and test part", what);
   constexpr std::array kShares = {0.6, 0.2, 0.2};
   auto parts = exams_of_parts(groups, kShares, {seed, kHoldout});
   SplitSet result;

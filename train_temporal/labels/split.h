@@ -72,9 +72,10 @@ std::vector<std::string> groups_of(std::span<const cache::ExamInfo> exams, const
                                    const std::string& column);
 
 // K folds, stratified and grouped by patient, for each of `repeats`. About a fifth of the patients
-// of each fold's training part become the validation part. ConfigError: fewer patients, or fewer
-// patients of a class, than folds (with the counts). `patients` may be groups of patients; `what`
-// then names them.
+// of each fold's training part become the validation part. A class of fewer patients than folds
+// is missing in some test parts, which is a warning. ConfigError: fewer patients than folds, one
+// patient of a class, or fewer with an event than folds (with the counts). `patients` may be groups
+// of patients; `what` then names them.
 SplitSet make_folds(const Targets& targets, const std::vector<std::string>& patients,
                     std::size_t folds, std::uint64_t seed, std::size_t repeats = 1,
                     const std::string& what = "patient");

@@ -73,11 +73,37 @@ bool Target::has_threshold() const {
   return kind().has_threshold();
 }
 
+std::string text_of(const std::vector<ClassChange>& changes,
+                    const std::function<std::string(const std::string&)>& name) {
+  std::vector<std::string> texts;
+  for (const ClassChange& change : changes) {
+    std::vector<std::string> names;
+    for (const std::string& from : change.from) names.push_back(name(from));
+    const std::string all = join(names, " and ");
+    texts.push_back(change.to.empty() ? concat("without ", all)
+                                      : concat(all, " as ", name(change.to)));
+  }
+  return join(texts, ", ");
+}
+
+std::vector<ClassChange> class_changes_from_json(const Json& json) {
+  std::vector<ClassChange> changes;
+  for (const Json& entry : json.value("class_changes", Json::array()))
+    changes.push_back(
+        {entry.at("from").get<std::vector<std::string>>(), entry.value("to", std::string())});
+  return changes;
+}
+
 Json to_json(const Target& target) {
   Json json = {{"name", target.name},
                {"task", task_name(target.task)},
                {"classes", target.classes},
                {"per_frame", target.per_frame}};
+  for (const ClassChange& change : target.changes) {
+    Json entry = {{"from", change.from}};
+    if (!change.to.empty()) entry["to"] = change.to;
+    json["class_changes"].push_back(entry);
+  }
   if (target.scale() != Scale::kTime) return json;
   json["event"] = target.event;
   json["event_value"] = target.event_value;
@@ -94,6 +120,7 @@ Target target_from_json(const Json& json) {
   Target target{json.at("name").get<std::string>(), *task,
                 json.at("classes").get<std::vector<std::string>>(),
                 json.at("per_frame").get<bool>()};
+  target.changes = class_changes_from_json(json);
   if (target.scale() == Scale::kTime) {
     target.event = json.at("event").get<std::string>();
     target.event_value = json.at("event_value").get<std::string>();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,6 +33,19 @@ const char* task_name(Task task);  // "binary", …
 std::optional<Task> find_task(std::string_view name);
 std::vector<std::string> task_names();  // of all tasks
 
+// Classes of the column that are learnt as one class `to`, or, where that is empty, are left out:
+// as if their exams had no label.
+struct ClassChange {
+  std::vector<std::string> from;
+  std::string to;
+
+  bool operator==(const ClassChange&) const = default;
+};
+// "`a` and `b` as `c`" and "without `d`", as `name` writes a class.
+std::string text_of(const std::vector<ClassChange>& changes,
+                    const std::function<std::string(const std::string&)>& name);
+std::vector<ClassChange> class_changes_from_json(const Json& target_json);
+
 // One target, which defines how to read a model's outputs; stored with the model.
 struct Target {
   std::string name;  // the column
@@ -42,6 +56,7 @@ struct Target {
   // …), and the horizons up to which survival is predicted, ascending.
   std::string event = {}, event_value = {};
   std::vector<double> horizons = {};
+  std::vector<ClassChange> changes = {};  // made before `classes` were read
 
   bool operator==(const Target&) const = default;
   const TaskKind& kind() const;

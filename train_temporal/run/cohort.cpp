@@ -230,6 +230,7 @@ std::vector<LabelOptions> wanted_labels(const TargetOptions& options,
   for (const Target& target : known) {
     wanted.push_back({target.name, target.is_timed() ? options.positive : std::string(),
                       target.classes, target.task, true});
+    wanted.back().changes = target.changes;
   }
   if (!known.empty() && !options.positive.empty() && std::ranges::none_of(known, &Target::is_timed))
     throw ConfigError(
@@ -252,7 +253,16 @@ std::vector<LabelOptions> wanted_labels(const TargetOptions& options,
     wanted.back().event = request.event;
     wanted.back().horizons = options.horizons;
     wanted.back().unclear = options.unclear_labels;
+    wanted.back().changes = options.dropped;
+    std::ranges::copy(options.merged, std::back_inserter(wanted.back().changes));
   }
+  const bool changes = !wanted.front().changes.empty();
+  if (changes && (wanted.size() > 1 || !wanted.front().event.empty()))
+    throw ConfigError(
+        concat("--drop-class and --merge-classes are for the classes of a single target, and "
+               "--target ",
+               options.target, wanted.size() > 1 ? " names several" : " is a time to an event",
+               "; change the columns instead"));
   if (!options.horizons.empty() &&
       std::ranges::all_of(wanted, [](const LabelOptions& one) { return one.event.empty(); }))
     throw ConfigError("--horizons is for a time to an event, --target TIME:EVENT; leave it out");

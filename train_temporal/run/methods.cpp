@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/text/text.h"
+#include "train_temporal/labels/target.h"
 #include "train_temporal/models/model_config.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/report/report_text.h"
@@ -71,6 +72,10 @@ std::string data_paragraph(const Json& config, const Json& result) {
                    target.value("per_frame", false) ? " for each frame" : "");
     if (const Json classes = target.value("classes", Json::array()); !classes.empty())
       text += concat(": ", quoted_list(classes));
+    const auto changes = class_changes_from_json(target);
+    if (!changes.empty())
+      text += concat("; learnt ",
+                     text_of(changes, [](const std::string& name) { return quoted(Json(name)); }));
     text += "\n";
   }
   return text;

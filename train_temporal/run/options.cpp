@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
@@ -332,6 +333,37 @@ std::vector<double> ascending_numbers(const std::string& option, const std::stri
   return numbers;
 }
 
+// Names with commas between them: classes to leave out.
+std::vector<ClassChange> dropped_classes(const std::string& words) {
+  std::vector<ClassChange> changes;
+  for (const std::string& word : split(words, ',')) changes.push_back({{trim(word)}, ""});
+  return changes;
+}
+
+// a+b=name, with commas between several.
+std::vector<ClassChange> merged_classes(const std::string& words) {
+  std::vector<ClassChange> changes;
+  std::set<std::string> seen;
+  for (const std::string& word : split(words, ',')) {
+    const std::size_t equals = word.rfind('=');
+    ClassChange change;
+    if (equals != word.npos) {
+      change.to = trim(word.substr(equals + 1));
+      for (const std::string& name : split(word.substr(0, equals), '+'))
+        change.from.push_back(trim(name));
+    }
+    const auto is_unsound = [&](const std::string& name) {
+      return name.empty() || !seen.insert(name).second;
+    };
+    if (change.from.size() < 2 || change.to.empty() || std::ranges::any_of(change.from, is_unsound))
+      throw ConfigError(concat("--merge-classes '", words,
+                               "': expected two classes or more with + between them and the name "
+                               "of the merged one behind =, each class once: mild+severe=ill"));
+    changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
 void require_different(std::vector<std::string> names, const char* option) {
   std::ranges::sort(names);
   if (std::ranges::adjacent_find(names) != names.end())
@@ -442,6 +474,14 @@ void add_target(OptionRows& rows, TrainOptions& options) {
   rows.text("positive", data.positive, "VALUE",
             "binary: which value is the positive class; of TIME:EVENT: which says that the event "
             "came");
+  rows.parsed(
+      "drop-class", "NAME",
+      [&](const std::string&, const std::string& words) { data.dropped = dropped_classes(words); },
+      "leave the exams of this class out (several: A,B)");
+  rows.parsed(
+      "merge-classes", "A+B=NAME",
+      [&](const std::string&, const std::string& words) { data.merged = merged_classes(words); },
+      "learn these classes as one (several: A+B=NAME,C+D=OTHER)");
   add_horizons(rows, data);
 }
 

@@ -93,6 +93,7 @@ struct TargetOptions {
   std::string positive;          // binary: the value that counts as class 1
   bool exam_is_patient = false;
   UnclearLabels unclear_labels = UnclearLabels::kAsk;
+  std::vector<ClassChange> dropped, merged;         // classes left out, and taken together
   EqualNumbers equal_numbers = EqualNumbers::kAsk;  // of patients
   Arrangement arrangement;
   std::vector<double> horizons;  // of a time to an event, ascending; empty: see --help

@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include "common/cli/error.h"
+#include "tests/support/temporary_folder.h"
 
 namespace coldframe::temporal {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::message_of;
 using ::testing::Not;
 
 std::vector<cache::ExamInfo> exams_with(const std::vector<std::string>& values,
@@ -193,6 +196,37 @@ TEST(Labels, TakeAClassOfATrainedModelAsItIsSpelt) {
               ElementsAre(0, 0));
   EXPECT_THAT(labels_from_csv(exams, csv("exam,label\ne0,1.0\ne1,0.0\n"), numbers).value,
               ElementsAre(1, 0));
+}
+
+TEST(Labels, LeaveClassesOutAndTakeClassesTogether) {
+  LabelOptions options{"label", "", {}};
+  options.changes = {{{"viral"}, ""}, {{"Mild", "severe"}, "ill"}};
+  const Labels labels =
+      labels_from_cache(exams_with({"well", "mild", "viral", "severe", "Viral ", ""}), options);
+  EXPECT_THAT(labels.classes, ElementsAre("ill", "well"));
+  EXPECT_THAT(labels.value, ElementsAre(1, 0, kUnlabeled, 0, kUnlabeled, kUnlabeled));
+  EXPECT_THAT(labels.notes, Contains("'label' without 'viral': 2 labels"));
+  EXPECT_THAT(labels.notes, Contains("'label' 'Mild' and 'severe' as 'ill': 2 labels"));
+  EXPECT_EQ(target_from_json(to_json(static_cast<const Target&>(labels))), labels);
+
+  LabelOptions trained{"label", "", labels.classes};
+  trained.changes = labels.changes;
+  const Labels elsewhere = labels_from_cache(exams_with({"well", "severe", "viral"}), trained);
+  EXPECT_THAT(elsewhere.value, ElementsAre(1, 0, kUnlabeled));
+}
+
+TEST(Labels, RefuseToChangeClassesThatAreNotThere) {
+  LabelOptions options{"label", "", {}};
+  options.changes = {{{"viral"}, ""}};
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                labels_from_cache(exams_with({"a", "b"}), options);
+              }),
+              HasSubstr("no class 'viral' to leave out or to merge; it has 'a', 'b'"));
+  options.changes = {{{"1.5"}, ""}};
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                labels_from_cache(exams_with({"1.5", "2.25", "3", "4"}), options);
+              }),
+              HasSubstr("are for classes, and 'label' is learnt as regression"));
 }
 
 TEST(LabelsFile, ReplacesTheColumnAndReportsConflicts) {

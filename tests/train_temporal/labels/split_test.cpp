@@ -15,6 +15,7 @@
 namespace coldframe::temporal {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -210,16 +211,36 @@ TEST(MakeFolds, RefusesTooFewPatientsWithTheCounts) {
   const auto message = [&](const Cohort& cohort, std::size_t folds) {
     return message_of([&] { make_folds(cohort.labels, cohort.patients, folds, 0); });
   };
-  EXPECT_EQ(
-      message(few, 5),
-      "--folds 5 needs at least 5 patients of every class of 'label', but there are: "
-      "'healthy' 7 patients, 'ill' 3 patients; leave the rare class out (empty labels) or take "
-      "--folds 3");
+  const Cohort one = one_exam_each({0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
+  EXPECT_EQ(message(one, 5),
+            "--folds 5 needs at least 2 patients of every class of 'label', but there are: "
+            "'healthy' 9 patients, 'ill' 1 patient; leave the rare class out (--drop-class), or "
+            "learn it with another as one (--merge-classes)");
   EXPECT_THAT(message(few, 11), HasSubstr("10 patients with a label, but --folds 11 needs"));
   EXPECT_THAT(message(few, 1), HasSubstr("at least 2"));
   Cohort same = one_exam_each({0, 1, 0, 1, 0, 1});  // six exams of two patients
   for (std::size_t i = 0; i < 6; ++i) same.patients[i] = i % 2 ? "A" : "B";
   EXPECT_THAT(message(same, 3), HasSubstr("2 patients with a label"));
+}
+
+TEST(MakeFolds, SpreadsAClassOfFewerPatientsThanFoldsAndSaysSo) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    for (const int ill : {2, 3, 4}) {
+      std::vector<int> classes(20, 0);
+      std::fill_n(classes.begin(), ill, 1);
+      const Cohort cohort = one_exam_each(classes);
+      const SplitSet set = make_folds(cohort.labels, cohort.patients, 5, seed);
+      int with = 0;
+      for (const Split& split : set.splits) {
+        EXPECT_TRUE(classes_in(split.train, cohort).contains(1));
+        with += classes_in(split.test, cohort).contains(1);
+      }
+      EXPECT_EQ(with, ill);
+      EXPECT_THAT(set.warnings,
+                  Contains(HasSubstr(concat("class 'ill' has fewer patients than there are folds: ",
+                                            5 - ill, " of 5 folds"))));
+    }
+  }
 }
 
 TEST(MakeFolds, RefusesAFoldThatLeavesOnePatientForTwoParts) {

@@ -147,7 +147,9 @@ TEST(Folds, WarnOfARareLabelAmongSeveralTargetsAndRefuseItAlone) {
     rare.push_back(i < 2 ? "1" : "0");
     patients.push_back(concat(i));
   }
-  EXPECT_THROW(make_folds(labels_of(rare), patients, 5, 1), ConfigError);
+  std::vector<std::string> single(30, "0");
+  single.front() = "1";
+  EXPECT_THROW(make_folds(labels_of(single), patients, 5, 1), ConfigError);
   Labels second = labels_of(rare);
   second.name = "rare";
   const SplitSet set = make_folds(Targets(std::vector{labels_of(common), second}), patients, 5, 1);
