@@ -263,8 +263,7 @@ void warn_of_rare_classes(const Targets& targets, SplitSet& set, const std::stri
     set.warnings.push_back(concat(
         "class ", targets.stratum_name(c), " has fewer ", what, "s than there are folds: ", without,
         " of ", plural(set.splits.size(), "fold"), without == 1 ? " is" : " are",
-        " tested without it. Figures that need every class, such as AUROC, are undefined there and "
-        "are means over the other folds, so that the hardest fold may not count; fewer --folds, "
+        " tested without it, and figures that need every class are undefined there; fewer --folds, "
         "--drop-class or --merge-classes avoid that"));
   }
 }
