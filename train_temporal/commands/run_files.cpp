@@ -96,7 +96,7 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
                            : control_folder(folder.file(""), name.model);
     std::filesystem::create_directories(place);
     const auto file = place / model_file_name(name.repeat, name.fold, name.seed, repeated);
-    const FitRecord record = read_record(folder.record(name));
+    const FitRecord record = read_record(folder.record(experiment.recorded(name)));
     card.tuned.reset();
     if (task.tuned != nullptr)
       card.tuned = {task.tuned->architecture().depth - task.options.tune.vit.blocks,

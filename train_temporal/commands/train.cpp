@@ -58,7 +58,8 @@ namespace coldframe::temporal {
 // ConfigError for options that none of the models to be trained can follow.
 void check_model_options(const TrainOptions& options);
 
-// Where no fit can be a summary, `auto` becomes `gru`, and the log says why.
+// Without --compare, what `auto` chooses among stands beside it. Where no fit can be a summary, it
+// becomes `gru`, and the log says why.
 void resolve_auto(TrainOptions& options, const Targets& targets);
 
 // For a bare `--compare`: removes the models that cannot learn these targets, and says so.
@@ -305,6 +306,8 @@ void check_model_options(const TrainOptions& options) {
 
 void resolve_auto(TrainOptions& options, const Targets& targets) {
   const bool has_choice = !options.tune.asked() && !targets.per_frame();
+  if (has_choice && options.model == kAutoModel && !options.given.contains("compare"))
+    options.compare = {kGru.name, kSummaryModel};
   if (has_choice || !options.trains(kAutoModel)) return;
   log_info(concat("--model auto is gru in every fit: a summary has ",
                   options.tune.asked() ? "no steps that could train the ViT"

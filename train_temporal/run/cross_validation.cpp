@@ -226,6 +226,7 @@ bool budget_holds_summary(const Experiment& experiment, const std::string& model
 std::vector<FinishedFit> plan(const Experiment& experiment) {
   std::vector<FinishedFit> fits;
   for (const std::string& model : experiment.options.models()) {
+    if (experiment.fits_within_auto(model)) continue;
     for (std::size_t s = 0; s < experiment.splits.size(); ++s) {
       const Split& split = experiment.splits[s];
       const std::size_t setting = experiment.chosen.empty() ? 0 : experiment.chosen[s];
@@ -265,6 +266,20 @@ std::vector<FinishedFit> without_losers(std::vector<FinishedFit> fits) {
     chosen.push_back(std::move(fits[begin + best]));
   }
   return chosen;
+}
+
+// Fits of a model that are recorded as others.
+std::vector<FinishedFit> fits_within(const Experiment& experiment, const std::string& model,
+                                     const std::vector<FinishedFit>& fits) {
+  std::vector<FinishedFit> own;
+  for (const FinishedFit& fit : fits) {
+    FinishedFit one = fit;
+    one.name.model = model;
+    one.name.frame.clear();
+    const FitName recorded = experiment.recorded(one.name);
+    if (recorded.model == fit.name.model && recorded.frame == fit.name.frame) own.push_back(one);
+  }
+  return own;
 }
 
 // Parallel fits share a budget, and those that tune a ViT would compete for a device. A model on
@@ -352,6 +367,17 @@ std::uint64_t Experiment::tune_budget() const {
   for (const auto& [name, tensor] : tuned->tensors()) taken += tensor.nbytes();
   return std::max<std::uint64_t>((budget - std::min(budget, taken)) / plan_fits(*this).on_a_device,
                                  1);
+}
+
+bool Experiment::fits_within_auto(const std::string& model) const {
+  return model == kGru.name && options.model == kAutoModel && settings.size() < 2;
+}
+
+FitName Experiment::recorded(FitName fit) const {
+  if (!fits_within_auto(fit.model)) return fit;
+  fit.model = options.model;
+  fit.frame = candidates(*this, fit.model).front();
+  return fit;
 }
 
 bool Experiment::is_mine(const FitName& fit) const {
@@ -445,7 +471,16 @@ std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder&
   std::vector<FinishedFit> frozen = plan_frozen(experiment, fits);
   if (!frozen.empty()) run_fits(experiment, folder, "train on cached features", frozen);
   run_fits(experiment, folder, frozen.empty() ? "train" : "tune", fits);
-  return without_losers(std::move(fits));
+  std::vector<FinishedFit> all;
+  const std::vector<FinishedFit> chosen = without_losers(fits);
+  for (const std::string& model : experiment.options.models()) {
+    const auto is_of = [&](const FinishedFit& fit) { return fit.name.model == model; };
+    if (experiment.fits_within_auto(model))
+      std::ranges::move(fits_within(experiment, model, fits), std::back_inserter(all));
+    else
+      std::ranges::copy_if(chosen, std::back_inserter(all), is_of);
+  }
+  return all;
 }
 
 void run_fits(const Experiment& experiment, const RunFolder& folder, const char* verb,

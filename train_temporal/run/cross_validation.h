@@ -41,6 +41,10 @@ struct Experiment {
   FitTask task(const FitName& fit, const Split& split, std::size_t thread = 0) const;
   // The covariate encoding learnt from the fit's training part; empty if its model takes none.
   CovariateEncoding encoding(const FitName& fit, const Split& split) const;
+  // The name under which a fit is recorded. `gru` beside `auto` is fitted once: as what auto may
+  // take in each fit.
+  FitName recorded(FitName fit) const;
+  bool fits_within_auto(const std::string& model) const;
   // True if the fit is in this part. Fits that start from others are in the same part as these.
   bool is_mine(const FitName& fit) const;
   std::size_t searched_fits() const;  // number of fits that --search does before those of the run

@@ -531,9 +531,9 @@ void add_models(OptionRows& rows, TrainOptions& options) {
             options.default_compare = words == kAllControls;
             options.compare = split(words, ',');
           },
-          "also fit these on the same folds (--compare alone, or all: those of mean, single, "
-          "summary, shuffled, blank and clock that apply to the target, beside another model than "
-          "auto gru, with --covariates covariates, and with --tune frozen)")
+          "also fit these on the same folds (--compare alone, or all: those of gru, mean, single, "
+          "summary, shuffled, blank and clock that apply to the target, with --covariates "
+          "covariates, and with --tune frozen; without it, auto has gru and summary beside it)")
       .alone(kAllControls)
       .most_used();
   rows.text("single-frame", options.single_frame, "WHICH",
@@ -900,8 +900,6 @@ void resolve_compare(TrainOptions& options) {
   std::vector<std::string> names = std::move(options.compare);
   options.compare.clear();
   if (options.default_compare) names = model_names([](auto& model) { return model.compared; });
-  if (options.default_compare && options.model == kAutoModel)
-    std::erase(names, kGru.name);  // its own
   if (options.default_compare && options.tune.asked()) names.insert(names.begin(), kFrozen);
   std::vector<std::string> known = model_names();
   known.emplace_back(kFrozen);

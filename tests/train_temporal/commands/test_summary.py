@@ -185,3 +185,20 @@ def test_targets_of_frames_have_no_summary(tmp_path):
     cache = make_cache(tmp_path, exams, features)
     done = coldframe("train", "--cache", cache, "--target", "phase", "--out", tmp_path / "run", *quick("--compare", "summary"))
     assert done.returncode == 2 and "summary has one output per exam" in done.stderr, done.stderr
+
+
+def test_what_auto_chooses_among_stands_beside_it(change, tmp_path):
+    _, cache, of_gru = change
+    few = ["--folds", 2, "--epochs", 6]
+    beside = train(cache, tmp_path / "run", *few)
+    assert [model["name"] for model in beside["models"]] == ["auto", "gru", "summary"]
+    assert figure(beside, "gru") == figure(of_gru, "gru") != figure(beside, "auto")
+    assert (tmp_path / "run/predictions-gru.csv").read_bytes() == (change[0] / "run/predictions.csv").read_bytes()
+    fits = json.loads((tmp_path / "run/config.json").read_text())["fits"]
+    assert fits == 2 * 3  # of each fold: a GRU, auto's summary, and the summary alone
+    with safe_open(tmp_path / "run/controls/gru/fold-1-seed-0.safetensors", "np") as file:
+        assert json.loads(file.metadata()["card"])["model"]["architecture"] == "gru"
+    whole = train(cache, tmp_path / "all", *few, "--compare")
+    assert {"gru", "summary"} < {model["name"] for model in whole["models"]}
+    typed = train(cache, tmp_path / "typed", *few, "--compare", "mean")
+    assert [model["name"] for model in typed["models"]] == ["auto", "mean"]
