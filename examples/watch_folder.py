@@ -32,15 +32,14 @@ def look(arrival):
 
 
 def predict(bundle, arrival):
-    """A line for each exam, and one for whatever could not be read, with the reason."""
+    """A line for each exam; `failures` has the reasons of what could not be read."""
     try:
         table = bundle.predict(arrival, progress=False)
-        failures = table.attrs["failures"]
     except coldframe.JobError as error:
-        table, failures = pd.DataFrame(columns=["exam"]), [{"exam": arrival.name, "reason": str(error)}]
-    for failure in failures:
-        print(f"{arrival.name}: {failure['reason']}", file=sys.stderr)
-    return pd.DataFrame(table.to_dict("records") + failures, columns=[*table.columns, "reason"])
+        table = pd.DataFrame({"exam": [arrival.name], "failures": [str(error)]})
+    for reason in table["failures"].dropna():
+        print(f"{arrival.name}: {reason}", file=sys.stderr)
+    return table
 
 
 def watch(bundle, incoming, out, pause=lambda: time.sleep(PAUSE)):

@@ -65,8 +65,8 @@ def test_arrivals_are_predicted_once_when_they_are_complete(bundle, tmp_path, ca
     found = pd.read_csv(out / "study.csv")
     expected = bundle.predict(incoming / "study", progress=False)
     pd.testing.assert_frame_equal(found[expected.columns], expected, check_dtype=False)
-    assert list(found["exam"]) == ["study"] and found["reason"].isna().all()
-    reasons = {path.stem: pd.read_csv(path)["reason"].item() for path in (out / "broken.png.csv", out / "notes.csv")}
+    assert list(found["exam"]) == ["study"] and found["failures"].isna().all()
+    reasons = {path.stem: pd.read_csv(path)["failures"].item() for path in (out / "broken.png.csv", out / "notes.csv")}
     told = capsys.readouterr().err
     assert all(f"{name}: {reason}" in told for name, reason in reasons.items()), told
 
@@ -85,9 +85,7 @@ class Watched:
 
     def predict(self, arrival, progress):
         self.do(arrival)
-        table = pd.DataFrame({"exam": [arrival.name], "p_1": [0.5]})
-        table.attrs["failures"] = [{"exam": arrival.name, "source": "1.png", "reason": "it is cut off"}]
-        return table
+        return pd.DataFrame({"exam": [arrival.name, "cut"], "p_1": [0.5, None], "failures": [None, "1.png: it is cut off"]})
 
 
 def test_what_changes_while_it_is_read_is_looked_at_again(tmp_path):
@@ -108,7 +106,7 @@ def test_what_changes_while_it_is_read_is_looked_at_again(tmp_path):
         example.watch(Watched(more_comes_at_first), incoming, out, looks(not_yet, not_yet, not_yet))
     assert len(reads) == 2
     rows = pd.read_csv(out / "study.csv")
-    assert list(rows["exam"]) == ["study", "study"] and rows["reason"].isna().tolist() == [True, False]
+    assert list(rows["exam"]) == ["study", "cut"] and rows["failures"].isna().tolist() == [True, False]
 
 
 def test_a_program_that_was_stopped_ends_the_loop_without_a_result(tmp_path, monkeypatch, capsys):

@@ -4,12 +4,16 @@
 #include <cmath>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/cli/progress.h"
+#include "common/files/csv.h"
 #include "common/files/publish/atomic_file.h"
 #include "common/files/publish/outputs.h"
 #include "common/files/publish/scratch_folder.h"
@@ -241,6 +245,54 @@ void write_explanations(Ensemble& ensemble, const Dataset& dataset,
   publish(maps->folder, maps->out, existing_for(options.overwrite), require_maps);
 }
 
+// Why exams or frames of exams could not be read, by exam.
+std::map<std::string, std::string> reasons_by_exam(const SequenceReader& cache) {
+  std::map<std::string, std::string> reasons;
+  for (const cache::Failure& failure : cache.failures()) {
+    std::string& text = reasons[failure.exam];
+    text += concat(text.empty() ? "" : "; ", printable(failure.source),
+                   failure.source.empty() ? "" : ": ", printable(failure.reason));
+  }
+  return reasons;
+}
+
+// The predictions and what they rest on. An exam without any has a row, too: it says why.
+std::string predictions_csv(const PredictionTable& predictions, const SequenceReader& cache) {
+  auto reasons = reasons_by_exam(cache);
+  auto rows = csv_rows(predictions);
+  const std::size_t width = rows.front().size();
+  const auto add = [&](std::vector<std::string>& row, const std::string& frames,
+                       const std::string& missing, const std::string& why) {
+    row.resize(width);
+    row.insert(row.end(), {frames, missing, why});
+  };
+  add(rows.front(), "frames", "frames_missing", "failures");
+  std::vector<bool> predicted(cache.exams().size(), false);
+  for (std::size_t i = 0; i < predictions.rows.size(); ++i) {
+    const std::size_t exam = predictions.rows[i].exam;
+    const cache::ExamInfo& info = cache.exams()[exam];
+    predicted[exam] = true;
+    add(rows[i + 1], concat(present_frames(info)), concat(missing_frames(info)), reasons[info.id]);
+  }
+  for (std::size_t exam = 0; exam < predicted.size(); ++exam) {
+    const cache::ExamInfo& info = cache.exams()[exam];
+    const auto why = reasons.find(info.id);
+    if (!predicted[exam]) {
+      rows.push_back({info.id, info.patient});
+      add(rows.back(), "0", concat(missing_frames(info)),
+          why == reasons.end() ? "no frame could be read" : why->second);
+    }
+    if (why != reasons.end()) reasons.erase(why);
+  }
+  for (const auto& [exam, why] : reasons) {  // of which the cache has nothing else
+    rows.push_back({exam});
+    add(rows.back(), "0", "", why);
+  }
+  std::string csv;
+  for (const auto& row : rows) csv += csv_row(row);
+  return csv;
+}
+
 void warn_of_use(Predictor& applied, const SequenceReader& cache,
                  const std::vector<std::size_t>& exams) {
   const ModelMetadata& card = applied.ensemble().card();
@@ -291,7 +343,8 @@ Outcome predict(Predictor& applied, const SequenceReader& cache, const ApplyOpti
   if (!options.explain.empty() || maps)
     write_explanations(ensemble, dataset, predictions, options, maps ? &*maps : nullptr, outcome);
   // Last, so that whoever stops the explanations can run the same command again.
-  write_file_atomically(options.out, to_csv(predictions), existing_for(options.overwrite));
+  write_file_atomically(options.out, predictions_csv(predictions, cache),
+                        existing_for(options.overwrite));
   if (outcome.left_out > 0)
     log_warning(concat(plural(outcome.left_out, "exam"), " without any readable frame left out"));
   return outcome;

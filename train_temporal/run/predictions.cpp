@@ -232,9 +232,15 @@ std::vector<FoldScores> labelled_folds(const PredictionTable& table, std::size_t
   return result;
 }
 
+std::vector<std::vector<std::string>> csv_rows(const PredictionTable& table) {
+  std::vector<std::vector<std::string>> rows = {header_of(table)};
+  for (std::size_t row = 0; row < table.rows.size(); ++row) rows.push_back(fields_of(table, row));
+  return rows;
+}
+
 std::string to_csv(const PredictionTable& table) {
-  std::string csv = csv_row(header_of(table));
-  for (std::size_t row = 0; row < table.rows.size(); ++row) csv += csv_row(fields_of(table, row));
+  std::string csv;
+  for (const auto& row : csv_rows(table)) csv += csv_row(row);
   return csv;
 }
 

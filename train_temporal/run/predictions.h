@@ -83,6 +83,8 @@ PredictionTable rows_at(const PredictionTable& table, std::span<const std::size_
 std::vector<FoldScores> labelled_folds(const PredictionTable& table, std::size_t target,
                                        const std::vector<std::size_t>& unit = {});
 
+// The file's rows, the header first.
+std::vector<std::vector<std::string>> csv_rows(const PredictionTable& table);
 std::string to_csv(const PredictionTable& table);
 // Exams are numbered in the order of their ids. DataError.
 PredictionTable read_predictions(const std::filesystem::path& csv, std::vector<Target> targets);

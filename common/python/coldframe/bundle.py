@@ -61,21 +61,31 @@ class Bundle:
         progress: bool = True,
         **options: Option,
     ) -> pd.DataFrame:
-        """Predicts exams as they come: a row for each, with `exam`, `patient` and a probability for each class (or a number).
+        """Predicts exams as they come: a row for each, with `exam`, `patient`, a probability for each class (or a number),
+        `frames`, `frames_missing` and `failures`, the reasons of what could not be read.
 
         `exams` is what `extract --input` takes (a folder, a file, a CSV manifest); several paths, each an exam that is
         named by its file; or paths by the names of their exams. `out` keeps the table as a CSV file. Options are those of
-        `coldframe predict`. What could not be read has no row; `attrs["failures"]` of the table lists the `exam`, `source` and
-        `reason` of each. UsageError, JobError or Stopped with the program's message; ValueError for paths of one name.
+        `coldframe predict`. An exam that could not be read has a row without predictions; `attrs["failures"]` of the table
+        lists the `exam`, `source` and `reason` of each failure. UsageError, JobError or Stopped with the program's message; ValueError for paths of one name.
         """
         with tempfile.TemporaryDirectory(prefix="coldframe-") as folder:
             source = exams if isinstance(exams, (str, os.PathLike)) else _manifest(exams, Path(folder, "exams.csv"))
             table = Path(out) if out is not None else Path(folder, "predictions.csv")
             known = {"bundle": self.path, "input": source, "out": table, "json": True}
             done = run("predict", options={**options, **known}, progress=progress)
-            predictions = read_csv(table)
+            predictions = _whole_numbers(read_csv(table))
             predictions.attrs["failures"] = json.loads(done.output)["failures"]
             return predictions
+
+
+def _whole_numbers(table: pd.DataFrame) -> pd.DataFrame:
+    """Classes and counts stay whole numbers where exams that could not be read leave gaps."""
+    for name, column in table.select_dtypes("float").items():
+        counts = str(name).rpartition(":")[2] in ("predicted", "frames_missing")
+        if counts and column.notna().any() and (column.dropna() % 1 == 0).all():
+            table[name] = column.astype("Int64")
+    return table
 
 
 def _manifest(exams: Iterable[Place] | Mapping[str, Place | Iterable[Place]], file: Path) -> Path:

@@ -82,7 +82,27 @@ def test_a_bad_exam_is_listed_and_stops_nothing(made, tmp_path):
                      expect=1)
     failures = json.loads(said.stdout)["failures"]
     assert [failure["exam"] for failure in failures] == ["bad"] and "no known kind" in failures[0]["reason"]
-    assert [line.split(",")[0] for line in (tmp_path / "p.csv").read_text().splitlines()] == ["exam", "exam-0", "exam-1"]
+    rows = list(csv.DictReader((tmp_path / "p.csv").open()))
+    assert [row["exam"] for row in rows] == ["exam-0", "exam-1", "bad"]
+    assert list(rows[0])[-3:] == ["frames", "frames_missing", "failures"]
+    for row in rows[:2]:
+        assert row["p_1"] and row["failures"] == "" and int(row["frames"]) > 0 and row["frames_missing"] == "0"
+    assert rows[2]["p_1"] == rows[2]["predicted"] == "" and rows[2]["frames"] == "0"
+    assert "bad.png" in rows[2]["failures"] and "no known kind" in rows[2]["failures"]
+
+
+def test_frames_that_cannot_be_read_are_told_beside_the_prediction(made, tmp_path):
+    header, *lines = made.exams.read_text().splitlines()
+    named = [line.replace(",", f",{made.exams.parent}/", 1) for line in lines]
+    (tmp_path / "cut.png").write_bytes(b"no image")
+    place = header.split(",").index("path")
+    first = named[0].split(",")
+    broken = ",".join([*first[:place], str(tmp_path / "cut.png"), *first[place + 1:]])
+    (tmp_path / "exams.csv").write_text("\n".join([header, *named, broken]) + "\n")
+    coldframe("predict", "--bundle", made.bundle, "--input", tmp_path / "exams.csv", "--out", tmp_path / "p.csv", expect=1)
+    row, *others = csv.DictReader((tmp_path / "p.csv").open())
+    assert row["exam"] == "exam-0" and row["p_1"] and row["frames_missing"] == "1" and "cut.png" in row["failures"]
+    assert {(other["frames_missing"], other["failures"]) for other in others} == {("0", "")}
 
 
 def test_evaluation_is_that_of_a_cache(made, tmp_path):

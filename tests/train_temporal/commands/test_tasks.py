@@ -108,7 +108,7 @@ def test_evaluate_and_predict_a_regression(cache, tmp_path):
     assert coldframe("predict", "--run", tmp_path / "run", "--cache", new, "--out",
                      out).returncode == 0
     predicted = pd.read_csv(out)
-    assert list(predicted) == ["exam", "patient", "predicted", "unlike_training", "unlike_rank"]
+    assert list(predicted) == ["exam", "patient", "predicted", "unlike_training", "unlike_rank", "frames", "frames_missing", "failures"]
     np.testing.assert_array_equal(predicted.predicted, table.predicted)
 
 
@@ -213,7 +213,8 @@ def test_a_class_per_frame(tmp_path, model):
     assert coldframe("predict", "--run", tmp_path / "run", "--cache", made, "--out",
                      out).returncode == 0
     predicted = pd.read_csv(out)
-    assert list(predicted) == ["exam", "patient", "frame", "p_0", "p_1", "predicted", "unlike_training", "unlike_rank"]
+    assert list(predicted) == ["exam", "patient", "frame", "p_0", "p_1", "predicted", "unlike_training", "unlike_rank",
+                               "frames", "frames_missing", "failures"]
     assert len(predicted) == 60 * 6 - 1
     theirs = fitted.predict(tmp_path / "run", features[3].astype(np.float16))
     np.testing.assert_allclose(predicted[predicted.exam == "exam-3"][["p_0", "p_1"]], theirs,

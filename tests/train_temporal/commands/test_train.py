@@ -204,7 +204,11 @@ def test_exams_without_frames_are_left_out_and_said(tmp_path):
     predicted = coldframe("predict", "--run", tmp_path / "run", "--cache", cache, "--out",
                           tmp_path / "p.csv")
     assert predicted.returncode == 1 and "1 exam without any readable frame" in predicted.stderr
-    assert "exam-3" not in set(pd.read_csv(tmp_path / "p.csv").exam)
+    table = pd.read_csv(tmp_path / "p.csv")
+    left_out = table[table.p_1.isna()]
+    assert len(table) == 40 and list(left_out.exam) == ["exam-3"] and left_out.frames.item() == 0
+    assert left_out.frames_missing.item() == 8 and left_out.failures.item() == "no frame could be read"
+    assert table.failures.notna().sum() == 1
 
 
 def one_class(folder):
