@@ -793,6 +793,7 @@ class TrainingRun {
   std::vector<Dataset> load(const std::vector<std::size_t>& exams,
                             const std::vector<torch::Device>& devices, Residence where) const;
   void load_features();
+  void leave_out_summary();
   Experiment experiment() const {
     return {datasets_,
             cohort_.targets,
@@ -854,6 +855,7 @@ TrainingRun::TrainingRun(const TrainOptions& options, const RunFolder* folder)
   check_earlier_run(experiment(), cohort_);
   choose_device(begun);
   load_features();
+  leave_out_summary();
   options_.fit.tune.vit.costs = vit_costs(experiment(), begun);
   options_.fit.tune.vit.learnt = std::make_shared<tune::LearntBudget>();
   check_tuning(experiment());
@@ -939,6 +941,14 @@ void TrainingRun::load_features() {
   log_info("features: " + placement_.text);
   datasets_ = load(cohort_.labeled(), devices_, placement_.where);
   load_seconds_ = std::chrono::duration<double>(Clock::now() - begun).count();
+}
+
+// Nobody named it, and the budget holds none: neither beside auto nor within it.
+void TrainingRun::leave_out_summary() {
+  const bool named = options_.given.contains("compare") && !options_.default_compare;
+  if (named || options_.model != kAutoModel) return;
+  if (candidates(experiment(), options_.model).size() == 1)
+    std::erase(options_.compare, kSummaryModel);
 }
 
 void TrainingRun::resolve_model() {

@@ -466,7 +466,9 @@ int threads_of_tuning(const Experiment& experiment, const Json& begun) {
 std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder& folder) {
   const std::string& main = experiment.options.model;
   if (chooses_summaries(experiment, main) && !budget_holds_summary(experiment, main))
-    log_warning("--memory-budget does not hold a fit of `summary`: auto takes none in any fit");
+    log_warning(
+        "--memory-budget does not hold a fit of `summary`: auto takes none in any fit, and none "
+        "stands beside it unless --compare names it");
   std::vector<FinishedFit> fits = plan(experiment);
   std::vector<FinishedFit> frozen = plan_frozen(experiment, fits);
   if (!frozen.empty()) run_fits(experiment, folder, "train on cached features", frozen);
