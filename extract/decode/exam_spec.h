@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,7 +20,7 @@ struct ExamItem {
   std::int64_t first = 0,
                last = -1;  // frames of the file, inclusive; last = -1: to the end
   // Time of the item's first frame from the input: seconds since the exam's first item.
-  double time_s = std::numeric_limits<double>::quiet_NaN();
+  double time_s = kNotStated;
   std::vector<std::string> frame_columns;       // values, ordered as ExamList::frame_columns
   std::optional<CropRule> crop = std::nullopt;  // from the column `crop`; absent: --crop applies
   std::string stream = {};                      // from the column that --streams names
@@ -30,14 +29,12 @@ struct ExamItem {
 // A unit of work: an exam of the input and, if a plan sets it, what a cache already holds of it.
 struct ExamSpec {
   std::string id;
-  bool id_from_header = false;  // the files' headers state it, independent of their paths
-  std::string patient;          // empty: unknown
-  double start_time =
-      std::numeric_limits<double>::quiet_NaN();  // Unix seconds, when times are absolute
-  double elapsed_start =
-      std::numeric_limits<double>::quiet_NaN();  // time of the first frame if the input gives
-                                                 // seconds: since a zero common to all exams (an
-                                                 // injection, an admission)
+  bool id_from_header = false;     // the files' headers state it, independent of their paths
+  std::string patient;             // empty: unknown
+  double start_time = kNotStated;  // Unix seconds, when times are absolute
+  // Time of the first frame if the input gives seconds: since a zero common to all exams (an
+  // injection, an admission).
+  double elapsed_start = kNotStated;
   OrderBasis basis = {};            // for several files; for the frames of one file, ask its reader
   bool times_from_headers = false;  // no item has a time, but file headers may
   std::vector<ExamItem> items;

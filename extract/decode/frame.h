@@ -13,6 +13,9 @@
 
 namespace coldframe::frames {
 
+// What neither a file nor the input states: a time, a spacing, a position. NaN.
+inline constexpr double kNotStated = std::numeric_limits<double>::quiet_NaN();
+
 // Readers reject larger frames.
 inline constexpr std::int64_t kMaxSide = 65535, kMaxPixels = std::int64_t{1} << 28;
 
@@ -57,15 +60,12 @@ struct CropRule {
   bool operator==(const CropRule&) const = default;
 };
 
-inline constexpr double kUnknownSpacing = std::numeric_limits<double>::quiet_NaN();
-
 struct Frame {
-  std::int64_t index = 0;                                    // position in its source
-  double time_s = std::numeric_limits<double>::quiet_NaN();  // seconds since the source's first
-                                                             // frame, NaN if unknown
+  std::int64_t index = 0;      // position in its source
+  double time_s = kNotStated;  // seconds since the source's first frame
   Image pixels;
-  // Millimetres from row to row and from column to column, NaN if unknown.
-  std::array<double, 2> spacing_mm{kUnknownSpacing, kUnknownSpacing};
+  // Millimetres from row to row and from column to column.
+  std::array<double, 2> spacing_mm{kNotStated, kNotStated};
   // The image region, if the file states it (DICOM ultrasound regions).
   std::optional<Rect> region = std::nullopt;
   // Fraction of its values that are finite. NaN becomes black; infinities become the min or max
@@ -77,8 +77,6 @@ struct Frame {
 
 // Decides, for all file formats, the order of an exam's frames and their acquisition times. Readers
 // only supply the facts.
-
-inline constexpr double kNotStated = std::numeric_limits<double>::quiet_NaN();
 
 // Metadata of one frame or of a single-frame file; kNotStated if absent.
 struct FrameFacts {

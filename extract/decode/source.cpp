@@ -24,14 +24,15 @@ std::string stored_identity(const std::string& name, const ReaderOptions& option
 // The registry of readers. A file belongs to the first kind whose `detect` recognises its content.
 
 // Each row stands next to its reader.
-extern const SourceKind kDicomKind, kStackKind, kImageKind, kBmpKind, kVideoKind, kNpyKind,
+extern const SourceKind kDicomKind, kStackKind, kPageKind, kImageKind, kVideoKind, kNpyKind,
     kNiftiKind;
 
 namespace {
 
-// DICOM before images: the preamble of a DICOM file may be the header of a TIFF file.
+// DICOM before images: the preamble of a DICOM file may be the header of a TIFF file. Stacks before
+// pages, which are what else is a TIFF file.
 // Clips last: some of their streams have no signature that other bytes could not have, too.
-constexpr std::array kKinds{&kDicomKind, &kStackKind, &kImageKind, &kBmpKind,
+constexpr std::array kKinds{&kDicomKind, &kStackKind, &kImageKind, &kPageKind,
                             &kNpyKind,   &kNiftiKind, &kVideoKind};
 
 }  // namespace

@@ -90,7 +90,7 @@ class Source {
   // Seconds since the file's first frame, NaN if unknown. Call frame_count() before.
   virtual double time_s(std::int64_t index) const = 0;
   // Unix seconds of the file's first frame, NaN where the file does not state it.
-  virtual double start_time() const { return std::numeric_limits<double>::quiet_NaN(); }
+  virtual double start_time() const { return kNotStated; }
   // The basis of its order and times. Call frame_count() before.
   virtual OrderBasis basis() const { return {kFileOrder, ""}; }
   // Notes for the user on what was read so far: contradictions in the file and how they were
@@ -140,15 +140,15 @@ class FileSource : public Source {
 
 // A frame of a multi-channel file.
 struct ChannelFrame {
-  std::string stream;                                        // the name of its channel
-  double time_s = std::numeric_limits<double>::quiet_NaN();  // as Source::time_s()
+  std::string stream;          // the name of its channel
+  double time_s = kNotStated;  // as Source::time_s()
 };
 
 // What a file's header states about its exam; empty or NaN if absent.
 struct SourceFacts {
-  std::string patient;                                           // as the header states it
-  double start_time = std::numeric_limits<double>::quiet_NaN();  // Unix seconds, first frame
-  std::vector<std::pair<std::string, std::string>> columns;      // "study", "view", …
+  std::string patient;                                       // as the header states it
+  double start_time = kNotStated;                            // Unix seconds, first frame
+  std::vector<std::pair<std::string, std::string>> columns;  // "study", "view", …
   std::vector<ChannelFrame> frames;  // all frames if they form several streams; else none
   OrderBasis basis = {};             // of the file's frames
 };

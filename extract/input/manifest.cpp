@@ -112,7 +112,7 @@ void settle_times(ManifestDraft& draft, const ExamListOptions& options, const Re
   // What headers say of a folder's files or a pattern's is of use where nothing else is said.
   const OrderBasis& basis = draft.spec.basis;
   if (!stated && draft.one_row && !basis.order.empty() && !basis.names_alone) return;
-  for (ExamItem& item : draft.spec.items) item.time_s = std::numeric_limits<double>::quiet_NaN();
+  for (ExamItem& item : draft.spec.items) item.time_s = kNotStated;
   draft.spec.times_from_headers = !stated;
   if (!stated) return;
   if (options.sort_by_time) sort_by_time(draft, refuse);

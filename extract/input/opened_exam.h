@@ -25,12 +25,12 @@ struct Note {
 class OpenedExam {
  public:
   struct Slot {
-    std::size_t item = 0;                                      // index into ExamSpec::items
-    Source* source = nullptr;                                  // null: a missing frame
-    std::int64_t index = 0;                                    // index of the frame in its source
-    double time_s = std::numeric_limits<double>::quiet_NaN();  // since the exam's first frame
-    std::string fault = {};  // why it has no source; "" for a frame that has no file
-    bool is_tail = false;    // it represents the lost tail of its file
+    std::size_t item = 0;        // index into ExamSpec::items
+    Source* source = nullptr;    // null: a missing frame
+    std::int64_t index = 0;      // index of the frame in its source
+    double time_s = kNotStated;  // since the exam's first frame
+    std::string fault = {};      // why it has no source; "" for a frame that has no file
+    bool is_tail = false;        // it represents the lost tail of its file
   };
 
   // All arguments must outlive this; the digest accumulates what is read. DataError if no file can

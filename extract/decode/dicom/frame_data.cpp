@@ -12,7 +12,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -104,7 +103,6 @@ std::int64_t whole_number(DcmItem& root, const DcmTagKey& tag, const char* name,
 }
 
 void read_bits(DcmItem& root, PixelLayout& layout) {
-  constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
   if (layout.kind != PixelElement::Kind::kInteger) {
     layout.bits_allocated = layout.kind == PixelElement::Kind::kFloat ? 32 : 64;
     return;
@@ -113,7 +111,7 @@ void read_bits(DcmItem& root, PixelLayout& layout) {
                           double greatest) {
     return static_cast<int>(whole_number(root, tag, name, otherwise, least, greatest));
   };
-  const int allocated = number(DCM_BitsAllocated, "bits allocated", kAbsent, 1, 32);
+  const int allocated = number(DCM_BitsAllocated, "bits allocated", kNotStated, 1, 32);
   if (allocated != 1 && allocated != 8 && allocated != 16 && allocated != 32) {
     throw DataError(concat("its bits allocated are ", allocated, "; 1, 8, 16 or 32 can be read"));
   }
@@ -176,14 +174,14 @@ std::int64_t stated_frames(DcmItem& root) {
 }
 
 PixelLayout read_layout(const DataSet& data) {
-  constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
   DcmItem& root = data.root();
   const std::string other = describe_other_object(data, Judge::kByClass);
   if (!other.empty()) throw DataError(concat("it holds no image: it is ", other));
   PixelLayout layout;
   layout.kind = data.pixels().kind;
-  layout.rows = static_cast<int>(whole_number(root, DCM_Rows, "rows", kAbsent, 1, 65535));
-  layout.columns = static_cast<int>(whole_number(root, DCM_Columns, "columns", kAbsent, 1, 65535));
+  layout.rows = static_cast<int>(whole_number(root, DCM_Rows, "rows", kNotStated, 1, 65535));
+  layout.columns =
+      static_cast<int>(whole_number(root, DCM_Columns, "columns", kNotStated, 1, 65535));
   layout.samples =
       static_cast<int>(whole_number(root, DCM_SamplesPerPixel, "samples per pixel", 1, 1, 65535));
   layout.frames = stated_frames(root);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <filesystem>
 #include <iterator>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <span>

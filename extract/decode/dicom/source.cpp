@@ -141,7 +141,7 @@ bool is_known(const Spacing& spacing) {
 
 Spacing spacing_of(DcmItem& item, const DcmTagKey& tag) {
   const auto numbers = numbers_of(item, tag);
-  if (numbers.size() != 2) return {kUnknownSpacing, kUnknownSpacing};
+  if (numbers.size() != 2) return {kNotStated, kNotStated};
   return {numbers[0], numbers[1]};
 }
 
@@ -189,7 +189,7 @@ Geometry read_geometry(const DataSet& data, const FunctionalGroups& groups, std:
   for (unsigned long i = 0; i < std::min(regions, 64ul); ++i) {
     add_region(*item_of(root, DCM_SequenceOfUltrasoundRegions, i), columns, rows, geometry);
   }
-  if (!is_known(geometry.spacing_mm)) geometry.spacing_mm = {kUnknownSpacing, kUnknownSpacing};
+  if (!is_known(geometry.spacing_mm)) geometry.spacing_mm = {kNotStated, kNotStated};
   return geometry;
 }
 

@@ -18,8 +18,7 @@ namespace coldframe::frames::dicom {
 SourceFacts read_facts(const DataSet& data, const ReaderOptions& options);
 
 struct Geometry {
-  std::array<double, 2> spacing_mm{kUnknownSpacing,
-                                   kUnknownSpacing};  // row to row, column to column
+  std::array<double, 2> spacing_mm{kNotStated, kNotStated};  // row to row, column to column
   std::optional<Rect> region;
 };
 // PixelSpacing (its own for each enhanced frame), ImagerPixelSpacing, or the ultrasound regions'

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,8 +54,8 @@ inline constexpr double kDay = 86400;  // seconds
 
 // The best estimate of an image's acquisition time from its header.
 struct Moment {
-  double seconds = std::numeric_limits<double>::quiet_NaN();  // since 1970, NaN if unknown
-  bool dated = true;      // false: no date; seconds since midnight
+  double seconds = kNotStated;  // since 1970, NaN if unknown
+  bool dated = true;            // false: no date; seconds since midnight
   bool acquired = false;  // stated by AcquisitionDateTime or -Time, which differ between images;
                           // else by the image's content, series or study
 };

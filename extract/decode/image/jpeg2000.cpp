@@ -200,13 +200,13 @@ FrameSize jpeg2000_size(std::string_view bytes) {
   return {image.comps[0].w, image.comps[0].h};
 }
 
-Image decode_jpeg2000_image(std::string_view bytes) {
+Image decode_jpeg2000_image(std::string_view bytes, const FrameSize&) {
   const Jpeg2000Pixels pixels = decode_image(bytes);
   return {static_cast<int>(pixels->comps[0].w), static_cast<int>(pixels->comps[0].h),
           interleaved<std::uint8_t>(*pixels, 3, 8)};
 }
 
-Image16 decode_deep_jpeg2000(std::string_view bytes) {
+Image16 decode_deep_jpeg2000(std::string_view bytes, const FrameSize&) {
   const Jpeg2000Pixels pixels = decode_image(bytes);
   return {static_cast<int>(pixels->comps[0].w), static_cast<int>(pixels->comps[0].h), 1,
           interleaved<std::uint16_t>(*pixels, 1, 16)};

@@ -28,8 +28,8 @@ bool is_deep_jpeg2000(std::string_view bytes);  // grey of more than 8 bits
 FrameSize jpeg2000_size(std::string_view bytes);
 
 // As in Pillow: alpha is dropped; values are shifted to 8 bits, grey ones of more than 8 bits to
-// 16.
-Image decode_jpeg2000_image(std::string_view bytes);
-Image16 decode_deep_jpeg2000(std::string_view bytes);
+// 16. `size`: as jpeg2000_size() says.
+Image decode_jpeg2000_image(std::string_view bytes, const FrameSize& size);
+Image16 decode_deep_jpeg2000(std::string_view bytes, const FrameSize& size);
 
 }  // namespace coldframe::frames

@@ -1,7 +1,6 @@
 // NumPy's .npy arrays as clips: [H, W], [T, H, W] and [T, H, W, 3].
 // Source: numpy.lib.format, "NPY format".
 #include <algorithm>
-#include <limits>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -103,9 +102,7 @@ class NpySource : public FileSource {
   }
 
   std::int64_t frame_count() override { return header_.frames; }
-  double time_s(std::int64_t) const override {
-    return header_.frames == 1 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
-  }
+  double time_s(std::int64_t) const override { return header_.frames == 1 ? 0.0 : kNotStated; }
   bool wants_range() const override { return scale_.wants_range(); }
   void set_range(const ValueRange& range) override { scale_.surveyed = range; }
   bool holds_floats() const override { return header_.depth == Depth::kWide; }

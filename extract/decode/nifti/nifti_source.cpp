@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -554,7 +553,7 @@ class NiftiSource : public FileSource {
 
   std::int64_t frame_count() override { return header_.times * slices(); }
   double time_s(std::int64_t index) const override {
-    if (header_.times == 1) return std::numeric_limits<double>::quiet_NaN();
+    if (header_.times == 1) return kNotStated;
     return static_cast<double>(index / slices()) * header_.interval_s;
   }
   std::vector<std::string> notes() const override {

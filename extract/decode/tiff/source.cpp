@@ -2,7 +2,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,9 +23,9 @@ namespace coldframe::frames {
 // Which page of a stack shows which channel, slice and time, as its first page describes it.
 
 struct StackFrame {
-  std::int64_t page = 0;    // of the file, counted from 0; may lie after the last one
-  std::size_t channel = 0;  // index into StackAxes::channels
-  double time_s = std::numeric_limits<double>::quiet_NaN();  // since the first frame
+  std::int64_t page = 0;       // of the file, counted from 0; may lie after the last one
+  std::size_t channel = 0;     // index into StackAxes::channels
+  double time_s = kNotStated;  // since the first frame
 };
 
 struct StackAxes {
@@ -53,7 +52,6 @@ std::optional<StackAxes> read_axes(std::string_view description, std::int64_t pa
 
 namespace {
 
-constexpr double kNoTime = std::numeric_limits<double>::quiet_NaN();
 constexpr std::int64_t kMaxPlanes = std::int64_t{1} << 20;
 
 // Of a unit of time as ImageJ or OME-XML write it; NaN for another word.
@@ -64,7 +62,7 @@ double seconds_per(std::string_view unit) {
       {"min", 60},     {"minute", 60}, {"minutes", 60}, {"h", 3600},    {"hour", 3600},
       {"hours", 3600}, {"d", 86400},   {"day", 86400},  {"days", 86400}};
   const auto* found = std::ranges::find(kUnits, unit, [](const auto& each) { return each.first; });
-  return found == std::end(kUnits) ? kNoTime : found->second;
+  return found == std::end(kUnits) ? kNotStated : found->second;
 }
 
 // "channel0", "channel1", … unless all have names, and those differ.
@@ -77,7 +75,7 @@ std::vector<std::string> distinct_names(std::vector<std::string> names) {
 
 // Times of one interval; unknown where it is.
 double nth_time(std::int64_t n, double interval) {
-  return interval > 0 && std::isfinite(interval) ? static_cast<double>(n) * interval : kNoTime;
+  return interval > 0 && std::isfinite(interval) ? static_cast<double>(n) * interval : kNotStated;
 }
 
 // ---- ImageJ: lines "key=value" behind "ImageJ=version". Pages lie channel by channel within a
@@ -105,7 +103,7 @@ class ImagejText {
   }
   double number(const std::string& key) const {
     double value = 0;
-    return parse_double(word(key), value) ? value : kNoTime;
+    return parse_double(word(key), value) ? value : kNotStated;
   }
 
  private:
@@ -136,7 +134,7 @@ std::optional<StackAxes> imagej_axes(const ImagejText& text, std::int64_t pages,
   for (std::int64_t page = 0; page < images; ++page)
     axes.frames.push_back(
         {page, static_cast<std::size_t>(page % channels),
-         times == 1 ? kNoTime : nth_time(page / (channels * slices), imagej_interval(text))});
+         times == 1 ? kNotStated : nth_time(page / (channels * slices), imagej_interval(text))});
   return axes;
 }
 
@@ -176,8 +174,8 @@ std::optional<StackAxes> pages_by_axes(const std::string& axes, const std::vecto
   for (std::int64_t t = 0; t < size['T']; ++t)
     for (std::int64_t z = 0; z < size['Z']; ++z)
       for (std::int64_t c = 0; c < size['C']; ++c)
-        found.frames.push_back(
-            {t * step['T'] + z * step['Z'] + c * step['C'], static_cast<std::size_t>(c), kNoTime});
+        found.frames.push_back({t * step['T'] + z * step['Z'] + c * step['C'],
+                                static_cast<std::size_t>(c), kNotStated});
   return found;
 }
 
@@ -303,7 +301,7 @@ class OmeImage {
     if (!known || size_[0] > kMaxPlanes / size_[1] || size_[0] * size_[1] > kMaxPlanes / size_[2])
       throw DataError(concat("its OME-XML is damaged: the order '", order_, "' of ", size_[0],
                              " channels, ", size_[1], " slices and ", size_[2], " times"));
-    interval_ = tag.seconds("TimeIncrement").value_or(kNoTime);
+    interval_ = tag.seconds("TimeIncrement").value_or(kNotStated);
   }
 
   void add_channel(const XmlTag& tag) { names_.push_back(tag.word("Name")); }
@@ -356,7 +354,7 @@ class OmeImage {
                                "; save it anew, each of its files with its own UUID"));
       axes.frames.push_back(
           {page, static_cast<std::size_t>(std::distance(present.begin(), present.find(at[2]))),
-           size_[2] == 1 ? kNoTime : time_of(at[0]) - time_of(start)});
+           size_[2] == 1 ? kNotStated : time_of(at[0]) - time_of(start)});
     }
     return axes;
   }
@@ -368,7 +366,7 @@ class OmeImage {
   double time_of(std::int64_t time) const {
     if (static_cast<std::int64_t>(deltas_.size()) < size_[2]) return nth_time(time, interval_);
     const auto found = deltas_.find(time);
-    return found == deltas_.end() ? kNoTime : found->second;
+    return found == deltas_.end() ? kNotStated : found->second;
   }
 
   std::size_t axis_at(std::size_t position) const {  // the fastest at 0: index into size_
@@ -391,7 +389,7 @@ class OmeImage {
 
   std::string order_;
   std::array<std::int64_t, 3> size_{1, 1, 1};  // channels, slices, times
-  double interval_ = kNoTime;
+  double interval_ = kNotStated;
   std::vector<std::string> names_;
   std::map<std::int64_t, double> deltas_;  // seconds of each time's earliest plane
   std::map<Place, std::int64_t> planes_;   // their pages
@@ -527,7 +525,7 @@ class TiffSource : public FileSource {
   double time_s(std::int64_t index) const override {
     if (frames_.size() == 1) return 0.0;
     const auto at = static_cast<std::size_t>(index);
-    return at < frames_.size() ? frames_[at].time_s : std::numeric_limits<double>::quiet_NaN();
+    return at < frames_.size() ? frames_[at].time_s : kNotStated;
   }
   std::size_t streams() const override { return channels_.size(); }
   std::vector<std::string> notes() const override {
@@ -682,8 +680,16 @@ void TiffSource::survey(ValueSurvey& survey) {
   }
 }
 
+bool detect_tiff(const SourceFile& file) {
+  using std::string_view_literals::operator""sv;
+  constexpr std::array kSignatures{"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv};
+  return std::ranges::any_of(kSignatures, [head = file.head()](std::string_view signature) {
+    return head.starts_with(signature);
+  });
+}
+
 bool detect_stack(const SourceFile& file) {
-  if (image_format(file.head()) != ImageFormat::kTiff) return false;
+  if (!detect_tiff(file)) return false;
   try {
     TiffFile tiff(file.open());
     return tiff.images_behind(imagej_images(tiff.description())) > 1 || tiff.has_several_pages();
@@ -708,5 +714,14 @@ constinit const SourceKind kStackKind{.name = "stack",
                                       .detect = detect_stack,
                                       .open = open_as<TiffSource>,
                                       .facts = facts_of_stack};
+
+// Files of one page, which are images.
+extern const SourceKind kPageKind;
+constinit const SourceKind kPageKind{.name = "image",
+                                     .contents = "TIFF",
+                                     .is_clip = false,
+                                     .suffixes = ".tif .tiff",
+                                     .detect = detect_tiff,
+                                     .open = open_as<TiffSource>};
 
 }  // namespace coldframe::frames
