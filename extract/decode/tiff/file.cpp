@@ -3,7 +3,9 @@
 #include "extract/decode/tiff/file.h"
 
 #include <tiffio.h>
+
 #include <algorithm>
+#include <bit>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "common/cli/error.h"
+#include "common/files/bytes.h"
 #include "common/text/text.h"
 #include "extract/decode/frame.h"
 #include "extract/decode/image/still_formats.h"
@@ -277,6 +280,17 @@ bool TiffFile::is_last() const {
   return TIFFLastDirectory(tiff_.get()) != 0;
 }
 
+// libtiff takes a directory whose last bytes, the offset of the next one, are cut off for the last.
+bool TiffFile::has_whole_directory() const {
+  const bool big = TIFFIsBigTIFF(tiff_.get()) != 0;
+  const std::uint64_t at = TIFFCurrentDirOffset(tiff_.get());
+  const std::string count = stream_->file->read(at, big ? 8 : 2);
+  const ByteCursor in(count,
+                      TIFFIsBigEndian(tiff_.get()) != 0 ? std::endian::big : std::endian::little);
+  const std::uint64_t end = big ? at + 8 + 20 * in.u64(0) + 8 : at + 2 + 12 * in.u16(0) + 4;
+  return end <= stream_->file->size();
+}
+
 // TIFF 6.0, section 8, NewSubfileType: bit 0 is set for a version of lower resolution of another
 // image of the file, bit 2 for a mask.
 bool TiffFile::is_frame() const {
@@ -309,7 +323,12 @@ std::vector<TiffDirectory> TiffFile::directories(std::string& fault) {
       ++frames;
       least += min_bytes();
     }
-    if (is_last()) break;
+    if (is_last()) {
+      if (!has_whole_directory())
+        fault = concat("it is truncated within the directory of page ", found.size() - 1,
+                       " (they count from 0)");
+      break;
+    }
     if (found.size() == kMaxPages) throw DataError("it has more than 65536 pages");
     if (TIFFReadDirectory(tiff_.get()) != 0) continue;
     stream_->kept.rethrow();

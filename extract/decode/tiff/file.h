@@ -98,6 +98,7 @@ class TiffFile {
   std::uint64_t min_bytes();
   bool is_frame() const;
   bool is_last() const;
+  bool has_whole_directory() const;
   std::optional<std::uint64_t> offset_in_one_piece();
   std::uint32_t field(std::uint32_t tag, std::uint32_t otherwise) const;
   void read_palette();
