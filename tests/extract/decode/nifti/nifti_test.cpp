@@ -102,16 +102,6 @@ std::string tiny_volume(const char* magic) {
   return bytes + std::string(4, '\0') + "\x0a\x14";
 }
 
-TEST(Nifti, VoxelsArePixels) {
-  const coldframe::testing::TemporaryFolder folder;
-  const auto source = open_by("nifti", folder.write("tiny.nii", tiny_volume("n+1")), {});
-  ASSERT_EQ(source->frame_count(), 1);
-  const std::int64_t indices[] = {0};
-  std::vector<std::uint8_t> rgb;
-  source->read(indices, [&](Frame&& frame) { rgb = frame.pixels.rgb; });
-  EXPECT_EQ(rgb, (std::vector<std::uint8_t>{10, 10, 10, 20, 20, 20}));
-}
-
 // 2 × 1 voxels for each slice, of a type without a window of its own.
 template <typename T>
 std::string volume_of(const std::vector<T>& values, short datatype, float slope) {
