@@ -1,50 +1,85 @@
+#include <gmock/gmock.h>
+
 #include "common/cli/error.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/train_temporal/made_data.h"
 #include "train_temporal/models/device_draws.h"
 #include "train_temporal/models/model_config.h"
+#include "train_temporal/models/model_file.h"
 #include "train_temporal/models/operations.h"
 
 namespace coldframe::temporal {
 namespace {
 
+// A model by its name, in a form that it can have. All names and their forms are tested: a new
+// model joins by its name.
 struct ModelVariant {
-  const char* name;
-  const char* model;
-  std::int64_t layers;
-  bool bidirectional;
-  TemporalPool pool;
-  bool time;
+  std::string name;  // of the test
+  ModelConfig config;
 };
+
+void PrintTo(const ModelVariant& variant, std::ostream* out) {
+  *out << variant.name;
+}
+
+constexpr std::int64_t kFeatureCount = 8, kCovariateCount = 2;
+
+std::vector<ModelVariant> model_variants() {
+  const Dataset dataset = testing::noise_dataset({3}, kFeatureCount);
+  std::vector<ModelVariant> variants;
+  for (const std::string& name :
+       model_names([](const NamedModel& model) { return !model.twin && !model.chooses; })) {
+    const ModelConfig plain = testing::small_config(dataset, name);
+    const Architecture& model = *plain.architecture;
+    const auto add = [&](const char* form, const auto& change) {
+      ModelConfig config = plain;
+      change(config);
+      if (impossible(config).empty()) variants.push_back({name + form, config});
+    };
+    add("", [&](ModelConfig& config) {
+      if (!model.sees_frames && model.takes_covariates) config.covariates = kCovariateCount;
+    });
+    if (!model.ordered) continue;
+    add("_last_time", [](ModelConfig& config) {
+      config.pool = TemporalPool::kLast;
+      config.time = true;
+    });
+    add("_mean_deep", [](ModelConfig& config) {
+      config.pool = TemporalPool::kMean;
+      config.layers = 2;
+    });
+    add("_attention_time_deeper", [](ModelConfig& config) {
+      config.layers = 3;
+      config.time = true;
+    });
+    add("_frame_covariates", [](ModelConfig& config) {
+      config.covariates = kCovariateCount;
+      config.frame_covariates = true;
+      config.dimension += kCovariateCount;
+    });
+  }
+  return variants;
+}
 
 class EveryModel : public ::testing::TestWithParam<ModelVariant> {
  protected:
-  ModelConfig config(const Dataset& dataset) const {
-    ModelConfig config = testing::small_config(dataset, GetParam().model);
-    config.layers = GetParam().layers;
-    config.bidirectional = GetParam().bidirectional;
-    config.pool = GetParam().pool;
-    config.time = GetParam().time;
-    return config;
+  const ModelConfig& config() const { return GetParam().config; }
+  const Architecture& architecture() const { return *config().architecture; }
+
+  // Exams are few: their covariates are the first rows of a table.
+  std::shared_ptr<SequenceModel> model(std::uint64_t seed = 3) const {
+    return model_of(config(), seed);
+  }
+  static std::shared_ptr<SequenceModel> model_of(const ModelConfig& config, std::uint64_t seed) {
+    const auto made = make_model(config, seed);
+    if (config.covariates > 0)
+      made->covariates = torch::linspace(-1, 1, 8 * config.covariates).view({8, -1});
+    return made;
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Model, EveryModel,
-    ::testing::Values(
-        ModelVariant{"last", "gru", 1, false, TemporalPool::kLast, false},
-        ModelVariant{"mean_time", "gru", 1, false, TemporalPool::kMean, true},
-        ModelVariant{"attention_deep", "gru", 2, false, TemporalPool::kAttention, true},
-        ModelVariant{"both_ways_last", "gru", 2, true, TemporalPool::kLast, true},
-        ModelVariant{"both_ways_attention", "gru", 1, true, TemporalPool::kAttention, false},
-        ModelVariant{"lstm_both_ways_last", "lstm", 2, true, TemporalPool::kLast, true},
-        ModelVariant{"transformer_last_time", "transformer", 2, false, TemporalPool::kLast, true},
-        ModelVariant{"transformer_mean", "transformer", 1, false, TemporalPool::kMean, false},
-        ModelVariant{"transformer_attention_time", "transformer", 3, false,
-                     TemporalPool::kAttention, true},
-        ModelVariant{"tcn_last_time", "tcn", 2, false, TemporalPool::kLast, true},
-        ModelVariant{"tcn_mean", "tcn", 1, false, TemporalPool::kMean, false},
-        ModelVariant{"tcn_attention_time", "tcn", 4, false, TemporalPool::kAttention, true}),
-    [](const auto& variant) { return variant.param.name; });
+INSTANTIATE_TEST_SUITE_P(Model, EveryModel, ::testing::ValuesIn(model_variants()),
+                         [](const auto& variant) { return variant.param.name; });
 
 torch::Tensor logits_of(SequenceModel& model, const ModelConfig& config, const Dataset& dataset,
                         const std::vector<std::size_t>& exams) {
@@ -54,13 +89,14 @@ torch::Tensor logits_of(SequenceModel& model, const ModelConfig& config, const D
   return torch::tensor(values).view({-1, 2});
 }
 
+// Padded frames of other exams change nothing.
 TEST_P(EveryModel, GivesAnExamTheSameLogitsWhateverItIsBatchedWith) {
-  const Dataset dataset = testing::noise_dataset({5, 12, 1, 7, 12}, 8);
-  const auto model = make_model(config(dataset), 3);
-  const torch::Tensor together = logits_of(*model, config(dataset), dataset, {0, 1, 2, 3, 4});
+  const Dataset dataset = testing::noise_dataset({5, 12, 1, 7, 12}, kFeatureCount);
+  const auto made = model();
+  const torch::Tensor together = logits_of(*made, config(), dataset, {0, 1, 2, 3, 4});
   for (std::size_t exam = 0; exam < 5; ++exam) {
-    const torch::Tensor alone = logits_of(*model, config(dataset), dataset, {exam});
-    const bool exact = std::string(GetParam().model) == "gru";  // others' products are LibTorch's
+    const torch::Tensor alone = logits_of(*made, config(), dataset, {exam});
+    const bool exact = config().has_kernels();  // others' products are LibTorch's
     EXPECT_TRUE(torch::allclose(alone[0], together[static_cast<int>(exam)], 0, exact ? 0 : 1e-6))
         << "exam " << exam << ": alone " << alone << ", together " << together;
   }
@@ -68,23 +104,73 @@ TEST_P(EveryModel, GivesAnExamTheSameLogitsWhateverItIsBatchedWith) {
 
 // Exact: with the same shapes, what the other exams hold changes not a bit.
 TEST_P(EveryModel, DoesNotLetOtherExamsLeakIn) {
-  Dataset dataset = testing::noise_dataset({5, 12, 1}, 8);
-  const auto model = make_model(config(dataset), 3);
-  const torch::Tensor before = logits_of(*model, config(dataset), dataset, {0, 1, 2});
+  Dataset dataset = testing::noise_dataset({5, 12, 1}, kFeatureCount);
+  const auto made = model();
+  const torch::Tensor before = logits_of(*made, config(), dataset, {0, 1, 2});
   dataset.features.narrow(0, 5, 12).fill_(1e4);  // all of exam 1
-  const torch::Tensor after = logits_of(*model, config(dataset), dataset, {0, 1, 2});
+  const torch::Tensor after = logits_of(*made, config(), dataset, {0, 1, 2});
   EXPECT_TRUE(before[0].equal(after[0]));
   EXPECT_TRUE(before[2].equal(after[2]));
-  EXPECT_FALSE(before[1].equal(after[1]));
+  EXPECT_EQ(before[1].equal(after[1]), !architecture().sees_frames);
+}
+
+TEST_P(EveryModel, SeesTheOrderOfFramesIfItSaysSo) {
+  Dataset dataset = testing::noise_dataset({6, 6}, kFeatureCount);
+  dataset.features.narrow(0, 6, 6).copy_(dataset.features.narrow(0, 0, 6).flip(0));
+  const auto made = model();
+  if (made->covariates.defined()) made->covariates[1].copy_(made->covariates[0]);
+  const bool one_frame = is_one_frame(config().order);  // the middle one of six is not of six back
+  const torch::Tensor logits = logits_of(*made, config(), dataset, {0, 1});
+  const double change = (logits[0] - logits[1]).abs().max().item<double>();
+  if (architecture().ordered || one_frame) {
+    EXPECT_GT(change, 1e-4);
+  } else {
+    EXPECT_LT(change, 1e-6);
+  }
+}
+
+TEST_P(EveryModel, IsReadFromItsFileAsItWas) {
+  const coldframe::testing::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "m.safetensors";
+  ModelMetadata card;
+  card.config = config();
+  card.targets = {{"label", Task::kBinary, {"no", "yes"}}};
+  card.readouts.resize(1);
+  card.recipe.features = {{"weights", "w"}};
+  const auto made = model();
+  Json encoding = Json::array();
+  for (std::int64_t k = 0; k < config().covariates; ++k)
+    encoding.push_back(
+        {{"name", std::to_string(k)}, {"missing", false}, {"mean", 0.0}, {"deviation", 1.0}});
+  if (config().covariates > 0) card.covariates = CovariateEncoding::from_json(encoding);
+  write_model(path, state_dict(*made), card);
+  const TrainedModel read = read_model(path);
+  EXPECT_EQ(read.card.config, config());
+  read.model->covariates = made->covariates;
+  const Dataset dataset = testing::noise_dataset({5, 12, 1}, kFeatureCount);
+  EXPECT_TRUE(logits_of(*read.model, config(), dataset, {0, 1, 2})
+                  .equal(logits_of(*made, config(), dataset, {0, 1, 2})));
+}
+
+TEST_P(EveryModel, RefusesTheWeightsOfAnotherWidth) {
+  ModelConfig wide = config();
+  (architecture().sees_frames        ? wide.dimension
+   : architecture().takes_covariates ? wide.covariates
+                                     : wide.clock_width) += 4;
+  const StateDict weights = state_dict(*make_model(wide, 3));
+  EXPECT_THAT([&] { load_weights("m.safetensors", *model(), weights); },
+              ::testing::ThrowsMessage<DataError>(::testing::AllOf(
+                  ::testing::HasSubstr("m.safetensors"), ::testing::HasSubstr(", expected ["))));
 }
 
 TEST_P(EveryModel, SendsGradientsToEveryParameter) {
-  const Dataset dataset = testing::noise_dataset({5, 12, 3, 7}, 8);
-  const auto model = make_model(config(dataset), 3);
+  if (!architecture().by_steps) return;  // it is fitted exactly
+  const Dataset dataset = testing::noise_dataset({5, 12, 3, 7}, kFeatureCount);
+  const auto made = model();
   const Targets labels = testing::classes_of({0, 1, 1, 0});
   const auto items = testing::all_frames(dataset, {0, 1, 2, 3});
-  testing::batch_gradients(*model, dataset, items, Objective(labels, {0, 1}, {}), Dropout(), 0);
-  for (const auto& item : model->named_parameters()) {
+  testing::batch_gradients(*made, dataset, items, Objective(labels, {0, 1}, {}), Dropout(), 0);
+  for (const auto& item : made->named_parameters()) {
     if (item.key() == "attention.bias") continue;  // a softmax does not see a common offset
     ASSERT_TRUE(item.value().grad().defined()) << item.key();
     EXPECT_GT(item.value().grad().abs().sum().item<double>(), 0) << item.key();
@@ -92,24 +178,23 @@ TEST_P(EveryModel, SendsGradientsToEveryParameter) {
 }
 
 TEST_P(EveryModel, HasAsManyParametersAsItsShapesSay) {
-  const Dataset dataset = testing::noise_dataset({5}, 8);
   double count = 0;
-  for (const auto& parameter : make_model(config(dataset), 3)->parameters())
-    count += double(parameter.numel());
-  EXPECT_EQ(StepValues(config(dataset)).parameters(), count);
+  for (const auto& parameter : model()->parameters()) count += double(parameter.numel());
+  EXPECT_EQ(StepValues(config()).parameters(), count);
 }
 
 // Dropout belongs to an exam's frames, and not to its place in a batch.
 TEST_P(EveryModel, HasTheSameGradientsInPieces) {
-  const Dataset dataset = testing::noise_dataset({5, 12, 3, 7, 12, 1}, 8);
+  if (!architecture().by_steps) return;
+  const Dataset dataset = testing::noise_dataset({5, 12, 3, 7, 12, 1}, kFeatureCount);
   const Targets labels = testing::classes_of({0, 1, 1, 0, 0, 1});
   const auto items = testing::all_frames(dataset, {0, 1, 2, 3, 4, 5});
   const auto gradients = [&](std::size_t piece) {
-    const auto model = make_model(config(dataset), 3);
-    testing::batch_gradients(*model, dataset, items, Objective(labels, {0, 1}, {}),
+    const auto made = model();
+    testing::batch_gradients(*made, dataset, items, Objective(labels, {0, 1}, {}),
                              Dropout(0.3, 5, 2, 0.5), piece);
     std::vector<torch::Tensor> all;
-    for (const auto& parameter : model->parameters()) all.push_back(parameter.grad().flatten());
+    for (const auto& parameter : made->parameters()) all.push_back(parameter.grad().flatten());
     return torch::cat(all);
   };
   const torch::Tensor whole = gradients(0);
@@ -117,32 +202,34 @@ TEST_P(EveryModel, HasTheSameGradientsInPieces) {
     EXPECT_TRUE(torch::allclose(gradients(piece), whole, 1e-4, 1e-6)) << piece;
 }
 
-TEST(Model, MeanBaselineDoesNotSeeTheOrder) {
-  Dataset dataset = testing::noise_dataset({6, 6}, 8);
-  dataset.features.narrow(0, 6, 6).copy_(dataset.features.narrow(0, 0, 6).flip(0));
-  const auto mean = make_model(testing::small_config(dataset, "mean"), 3);
-  const torch::Tensor same =
-      logits_of(*mean, testing::small_config(dataset, "mean"), dataset, {0, 1});
-  EXPECT_TRUE(torch::allclose(same[0], same[1], 0, 1e-6));
-  const auto gru = make_model(testing::small_config(dataset), 3);
-  const torch::Tensor different = logits_of(*gru, testing::small_config(dataset), dataset, {0, 1});
-  EXPECT_GT((different[0] - different[1]).abs().max().item<double>(), 1e-3);
+// A twin without features; covariates, times and lengths remain.
+TEST_P(EveryModel, IsToldNothingByBlankedFeatures) {
+  if (!architecture().sees_frames || !architecture().by_steps) return;
+  Dataset dataset = testing::noise_dataset({6, 3}, kFeatureCount);
+  ModelConfig blank = config();
+  set_model(blank, "blank");
+  EXPECT_EQ(model_name(blank), "blank");
+  EXPECT_EQ(model_config_from_json(to_json(blank)), blank);
+  const auto made = model_of(blank, 3);
+  made->set_statistics(input_statistics(dataset, {0, 1}));
+  const torch::Tensor before = logits_of(*made, blank, dataset, {0, 1});
+  dataset.features.copy_(torch::randn_like(dataset.features) * 100);
+  EXPECT_TRUE(logits_of(*made, blank, dataset, {0, 1}).equal(before));
 }
 
-// The kernels of the GRU, LibTorch's LSTM and the pooled models: none sees a blanked feature.
-TEST(Model, BlankedFeaturesTellNothing) {
-  for (const char* of : {"gru", "bigru", "lstm", "transformer", "tcn", "attention", "mean"}) {
-    Dataset dataset = testing::noise_dataset({6, 3}, 8);
-    ModelConfig config = testing::small_config(dataset, of);
-    set_model(config, "blank");
-    EXPECT_EQ(model_name(config), "blank");
-    EXPECT_EQ(model_config_from_json(to_json(config)), config);
-    const auto model = make_model(config, 3);
-    model->set_statistics(input_statistics(dataset, {0, 1}));
-    const torch::Tensor before = logits_of(*model, config, dataset, {0, 1});
-    dataset.features.copy_(torch::randn_like(dataset.features) * 100);
-    EXPECT_TRUE(logits_of(*model, config, dataset, {0, 1}).equal(before)) << of;
+TEST_P(EveryModel, GivesEachFrameAnOutputIfItSaysSo) {
+  ModelConfig frames = config();
+  frames.pool = TemporalPool::kNone;
+  frames.order = FrameOrder::kInOrder;
+  if (!architecture().per_frame) {
+    EXPECT_THROW(model_config_from_json(to_json(frames)), DataError);
+    return;
   }
+  const Dataset dataset = testing::noise_dataset({6, 3}, kFeatureCount);
+  EXPECT_EQ(model_config_from_json(to_json(frames)), frames);
+  const auto made = model_of(frames, 3);
+  made->set_statistics(input_statistics(dataset, {0, 1}));
+  EXPECT_EQ(logits_of(*made, frames, dataset, {0, 1}).size(0), 9);
 }
 
 TEST(Model, TwinsKeepWhatTheyAreTwinsOf) {
@@ -259,16 +346,6 @@ TEST(Model, ClockPerFrameKnowsItsPlaceAndNoFeatures) {
   EXPECT_GT((before[0] - before[2]).abs().max().item<double>(), 1e-4) << "two frames of an exam";
   dataset.features.fill_(5);
   EXPECT_TRUE(before.equal(logits_of(*clock, config, dataset, {0, 1})));
-}
-
-TEST(Model, ClockSeesNoFeatures) {
-  Dataset dataset = testing::noise_dataset({6, 3}, 8);
-  const auto clock = make_model(testing::small_config(dataset, "clock"), 3);
-  const torch::Tensor before =
-      logits_of(*clock, testing::small_config(dataset, "clock"), dataset, {0, 1});
-  dataset.features.fill_(5);
-  EXPECT_TRUE(
-      before.equal(logits_of(*clock, testing::small_config(dataset, "clock"), dataset, {0, 1})));
 }
 
 TEST(Statistics, ComeFromTheTrainingExamsAlone) {
