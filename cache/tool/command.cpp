@@ -7,6 +7,12 @@
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
+
+// Each verb stands next to what it does.
+extern const Verb kDiffCommand, kExportCommand, kFinishCommand, kImportCommand, kInfoCommand,
+    kLsCommand, kMergeCommand, kPackCommand, kProgressCommand, kPruneCommand, kReportCommand,
+    kShowCommand, kStatsCommand, kVerifyCommand;
+
 namespace {
 
 const Verb* const kVerbs[] = {&kLsCommand,     &kShowCommand,   &kInfoCommand,     &kStatsCommand,

@@ -12,9 +12,6 @@
 namespace coldframe::cache::tool {
 
 extern const Command kCache;
-extern const Verb kDiffCommand, kExportCommand, kFinishCommand, kImportCommand, kInfoCommand,
-    kLsCommand, kMergeCommand, kPackCommand, kProgressCommand, kPruneCommand, kReportCommand,
-    kShowCommand, kStatsCommand, kVerifyCommand;
 
 inline constexpr const char* kOverwriteHelp = "replace files that are there";
 

@@ -294,6 +294,7 @@ int run_diff(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+extern const Verb kDiffCommand;
 const Verb kDiffCommand{
     &kCache,
     "diff",

@@ -5,8 +5,10 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <type_traits>
 #include <unordered_map>
 
+#include "cache/format/shard.h"
 #include "common/cli/error.h"
 #include "common/files/csv.h"
 #include "common/numbers/quantile.h"
@@ -157,6 +159,18 @@ std::vector<std::size_t> evenly_spaced(std::size_t count, std::size_t most) {
   std::vector<std::size_t> chosen(std::min(count, most));
   for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i] = i * count / chosen.size();
   return chosen;
+}
+
+void add_stored(const ExamInfo& exam, Json& json) {
+  each_member(exam, [&]<typename T>(const SchemaRow& row, const T& value) {
+    if (row.axis != Axis::kExam || row.detail != Detail::kWithoutSources || json.contains(row.name))
+      return;
+    if constexpr (std::is_same_v<T, double>) {
+      json[row.name] = json_number(value);
+    } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
+      json[row.name] = value;
+    }
+  });
 }
 
 double time_span(const ExamInfo& exam) {

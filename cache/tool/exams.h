@@ -8,6 +8,7 @@
 
 #include "cache/format/exam.h"
 #include "cache/store/reader.h"
+#include "common/files/json.h"
 
 namespace coldframe::cache::tool {
 
@@ -46,7 +47,11 @@ std::unordered_set<std::string> select_ids(const std::string& path,
 // Chooses at most `most` of `count` things, evenly spaced: number i is floor(i · count / most).
 std::vector<std::size_t> evenly_spaced(std::size_t count, std::size_t most);
 
-// Small figures of one exam that several verbs show.
+// What several verbs show of one exam.
+
+// Adds what a cache stores of an exam itself, as the schema names and orders it, except what `json`
+// has already, what belongs to its sources, and the columns of the input.
+void add_stored(const ExamInfo& exam, Json& json);
 
 // Seconds from the first to the last frame whose time is known; NaN with fewer than two of them.
 double time_span(const ExamInfo& exam);

@@ -212,6 +212,7 @@ int run_export(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+extern const Verb kExportCommand;
 const Verb kExportCommand{&kCache,
                           "export",
                           "OUT PATH",

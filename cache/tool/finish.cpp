@@ -170,6 +170,7 @@ int run_finish(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+extern const Verb kFinishCommand;
 const Verb kFinishCommand{
     &kCache,
     "finish",

@@ -542,6 +542,7 @@ int run_import(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+extern const Verb kImportCommand;
 const Verb kImportCommand{
     &kCache,
     "import",

@@ -97,6 +97,7 @@ int run_info(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+extern const Verb kInfoCommand;
 const Verb kInfoCommand{
     &kCache,
     "info",

@@ -18,11 +18,7 @@ Json exam_json(const ExamInfo& exam) {
   json["frames"] = exam.frames();
   json["missing_frames"] = missing_frames(exam);
   json["span_s"] = json_number(time_span(exam));
-  json["start_time"] = json_number(exam.start_time);
-  json["elapsed_start"] = json_number(exam.elapsed_start);
-  json["source_kind"] = exam.source_kind;
-  json["width"] = exam.frame_width;
-  json["height"] = exam.frame_height;
+  add_stored(exam, json);
   json["columns"] = Json::object();
   for (const ExamColumn& column : exam.columns) json["columns"][column.name] = column.value;
   return json;
@@ -73,6 +69,7 @@ int run_ls(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+extern const Verb kLsCommand;
 const Verb kLsCommand{&kCache,
                       "ls",
                       "PATH",

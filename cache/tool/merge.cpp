@@ -370,6 +370,7 @@ int run_pack(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+extern const Verb kMergeCommand;
 const Verb kMergeCommand{
     &kCache,
     "merge",
@@ -377,6 +378,7 @@ const Verb kMergeCommand{
     "all.h5 site1.cache site2.h5 --prefix site1-,site2-",
     "caches of one recipe become one file; where they differ in an exam, it says how and asks",
     run_merge};
+extern const Verb kPackCommand;
 const Verb kPackCommand{
     &kCache,
     "pack",

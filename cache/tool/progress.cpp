@@ -119,6 +119,7 @@ int run_progress(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+extern const Verb kProgressCommand;
 const Verb kProgressCommand{&kCache,
                             "progress",
                             "PATH",

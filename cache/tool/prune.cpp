@@ -211,6 +211,7 @@ int run_prune(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+extern const Verb kPruneCommand;
 const Verb kPruneCommand{
     &kCache,
     "prune",

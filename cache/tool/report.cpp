@@ -209,6 +209,7 @@ int run_report(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+extern const Verb kReportCommand;
 const Verb kReportCommand{&kCache,
                           "report",
                           "OUT PATH",

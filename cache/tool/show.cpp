@@ -42,11 +42,7 @@ Json describe(const CacheReader& cache, const ExamInfo& exam, std::size_t index,
   json["patient"] = exam.patient;
   json["ordinal"] = exam.ordinal;
   json["revision"] = exam.revision;
-  json["start_time"] = json_number(exam.start_time);
-  json["elapsed_start"] = json_number(exam.elapsed_start);
-  json["source_kind"] = exam.source_kind;
-  json["width"] = exam.frame_width;
-  json["height"] = exam.frame_height;
+  add_stored(exam, json);
   json["missing_frames"] = missing_frames(exam);
   json["span_s"] = json_number(time_span(exam));
   json["columns"] = Json::object();
@@ -141,6 +137,7 @@ int run_show(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+extern const Verb kShowCommand;
 const Verb kShowCommand{&kCache,
                         "show",
                         "PATH EXAM",

@@ -92,6 +92,7 @@ int run_stats(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+extern const Verb kStatsCommand;
 const Verb kStatsCommand{&kCache,
                          "stats",
                          "PATH",

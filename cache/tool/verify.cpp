@@ -397,6 +397,7 @@ int run_verify(const Verb& verb, const std::vector<std::string>& arguments) {
 
 }  // namespace
 
+extern const Verb kVerifyCommand;
 const Verb kVerifyCommand{
     &kCache,
     "verify",
