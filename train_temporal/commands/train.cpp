@@ -1090,8 +1090,7 @@ int TrainingRun::run(RunFolder& folder) {
   summary["memory"] = to_json(memory_use(fits, experiment()));
   summary["seconds"] = std::chrono::duration<double>(Clock::now() - started_).count();
   write_file_atomically(folder.file("summary.json"), summary.dump(2) + "\n");
-  write_file_atomically(folder.file("METHODS.md"),
-                        methods_text(read_json_file(folder.file("config.json")), summary));
+  write_file_atomically(folder.file("METHODS.md"), methods_text(config(), summary));
   cache::Pictures pictures(cohort_.cache,
                            options_.questions.without_thumbnails ? 0 : cache::kMaxPictureBytes);
   result.targets.front().examples =
