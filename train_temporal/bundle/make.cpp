@@ -204,6 +204,14 @@ std::string data_text(const Json& facts, const Json& metrics) {
   return text;
 }
 
+// Of a mean over folds that leaves some out: " (4 of 5 folds)".
+std::string folds_text(const Json& metric) {
+  const Json folds = metric.value("folds", Json::object());
+  if (folds.value("with_figure", 0) == folds.value("all", 0)) return {};
+  return concat(" (", folds.at("with_figure").get<int>(), " of ",
+                plural(folds.at("all").get<std::size_t>(), "fold"), ")");
+}
+
 std::string results_text(const Json& facts, const Json& metrics) {
   const Json& training = facts.at("training");
   const std::string taken = temporal::fits_text(training);
@@ -217,7 +225,8 @@ std::string results_text(const Json& facts, const Json& metrics) {
   for (const Json& target : targets_of(metrics)) {
     text += concat("\n| ", plain(target.at("target")), " | value |\n| --- | --- |\n");
     for (const auto& [key, metric] : target.at("models").at(0).at("metrics").items())
-      text += concat("| ", title(key), " | ", interval(primary(metric)), " |\n");
+      text +=
+          concat("| ", title(key), folds_text(metric), " | ", interval(primary(metric)), " |\n");
   }
   return text;
 }

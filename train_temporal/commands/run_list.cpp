@@ -97,6 +97,8 @@ void read_summary(const Json& summary, ListedRun& run) {
     run.value = number(mean, "value");
     run.low = number(mean, "low");
     run.high = number(mean, "high");
+    run.folds_with_figure =
+        first_metric.value("folds", Json::object()).value("with_figure", std::size_t{0});
   }
   run.peak_bytes = number(summary.value("memory", Json::object()), "tensors_peak_bytes");
   run.seconds = number(summary, "seconds");
@@ -156,6 +158,11 @@ std::string figure(const ListedRun& run) {
   return text;
 }
 
+std::string folds_text(const ListedRun& run) {
+  const bool all = run.folds_with_figure == 0 || run.folds_with_figure == run.folds;
+  return concat(all ? "" : concat(run.folds_with_figure, " of "), run.folds);
+}
+
 std::vector<std::string> row_of(const ListedRun& run) {
   if (!run.problem.empty()) {
     return {name_of(run), figure(run), "-", "-", "-", "-", "-", "-", "-"};
@@ -167,7 +174,7 @@ std::vector<std::string> row_of(const ListedRun& run) {
           figure(run),
           run.target,
           run.model,
-          concat(run.folds, " × ", run.seeds),
+          concat(folds_text(run), " × ", run.seeds),
           or_dash(run.peak_bytes,
                   [](double bytes) { return human_bytes(static_cast<std::uint64_t>(bytes)); }),
           or_dash(run.seconds, [](double seconds) { return human_duration(seconds); }),
@@ -227,6 +234,7 @@ std::string runs_json(const std::vector<ListedRun>& runs) {
                         {"value", json_number(run.value)},
                         {"low", json_number(run.low)},
                         {"high", json_number(run.high)}};
+      if (run.folds_with_figure > 0) json["metric"]["folds"] = run.folds_with_figure;
     }
     json["tensors_peak_bytes"] = json_number(run.peak_bytes);
     json["seconds"] = json_number(run.seconds);

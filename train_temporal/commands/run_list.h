@@ -13,8 +13,9 @@ struct ListedRun {
   bool finished = false;
   std::size_t fits_done = 0, fits = 0;
   std::string target, model, backbone;
-  std::size_t folds = 0, seeds = 0;  // folds: total over repeats
-  std::string metric;                // the first that the run reports: "auroc"; empty: none yet
+  std::size_t folds = 0, seeds = 0;   // folds: total over repeats
+  std::size_t folds_with_figure = 0;  // of which `value` is the mean; 0: it is none over folds
+  std::string metric;                 // the first that the run reports: "auroc"; empty: none yet
   double value = 0, low = 0, high = 0;
   double seconds = 0, peak_bytes = 0;  // NaN: not known
   std::string date;                    // of its end or latest step: "2026-11-21 20:15", UTC

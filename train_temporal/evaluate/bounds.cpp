@@ -5,6 +5,7 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "common/text/text.h"
 
@@ -23,12 +24,28 @@ Range wilson(double share, double trials, double z) {
   return {middle - half, middle + half};
 }
 
-// As far as trials that all went one way exclude that they go the other way.
-Range without_failure(double share, const Spread& spread, double level) {
-  const double excluded =
-      1 -
-      std::pow((1 - level) / 2, 1.0 / static_cast<double>(std::max<std::size_t>(spread.units, 1)));
-  return share > 0.5 ? Range{1 - excluded, 1} : Range{0, excluded};
+// As far as a sample excludes failures of which it has none.
+Range without_failure(double share, const Spread& spread, double z, double level) {
+  const auto alone = static_cast<double>(std::max<std::size_t>(spread.units, 1));
+  std::vector<double> units;
+  for (const Spread::Part& part : spread.parts) units.push_back(part.apart);
+  double low = least_mean(units.empty() ? std::vector{alone} : units, (1 - level) / 2);
+  if (spread.trials > alone) low = std::max(low, wilson(1, spread.trials, z).low);
+  return share > 0.5 ? Range{low, 1} : Range{0, 1 - low};
+}
+
+// Of a mean of shares that each count so many units.
+Range mean_range(const std::vector<Spread::Part>& parts, double level) {
+  const double z = normal_quantile((1 + level) / 2);
+  double mean = 0, below = 0, above = 0;
+  for (const auto& [value, units, apart] : parts) {
+    const Range range = wilson(value, units, z);
+    mean += value;
+    below += (value - range.low) * (value - range.low);
+    above += (range.high - value) * (range.high - value);
+  }
+  const auto n = static_cast<double>(parts.size());
+  return {(mean - std::sqrt(below)) / n, (mean + std::sqrt(above)) / n};
 }
 
 double moderated_variance(double share, const Spread& spread) {
@@ -39,21 +56,32 @@ double moderated_variance(double share, const Spread& spread) {
 }
 
 Range share_range(double share, const Spread& spread, double z, double level) {
-  if (share <= 0 || share >= 1) return without_failure(share, spread, level);
+  const Range none = without_failure(share, spread, z, level);
+  if (share <= 0 || share >= 1) return none;
   const double trials = spread.variance > 0
                             ? share * (1 - share) / moderated_variance(share, spread)
                             : static_cast<double>(std::max<std::size_t>(spread.units, 1));
-  return wilson(share, trials, z);
+  Range range = wilson(share, trials, z);
+  // Few patients of a rare class may make most of the variance, so that its degrees of freedom are
+  // too few to say anything.
+  if (!spread.parts.empty()) {
+    const Range of_parts = mean_range(spread.parts, level);
+    range = {std::max(range.low, of_parts.low), std::min(range.high, of_parts.high)};
+  }
+  // A failure is no evidence of a greater share.
+  return share > 0.5 ? Range{std::min(range.low, none.low), range.high}
+                     : Range{range.low, std::max(range.high, none.high)};
 }
 
-// Hall 1992: (θ̂ − θ) / error is a cubic of a normal number, whose inverse is `root`. No error is
-// below 0.
-Range skewed_range(double value, const Spread& spread, double z) {
-  const double error = std::sqrt(spread.variance), g = spread.skewness;
+// Hall 1992: (θ̂ − θ) / error is a cubic of a normal number, whose inverse is `root`. `skewness` is
+// over √n.
+Range skewed_range(double value, double error, double skewness, double z) {
   const auto root = [&](double x) {
-    return std::abs(g) < 1e-6 ? x : 3 / g * (std::cbrt(1 + g * (x - g / 6)) - 1);
+    return std::abs(skewness) < 1e-6
+               ? x
+               : 3 / skewness * (std::cbrt(1 + skewness * (x - skewness / 6)) - 1);
   };
-  return {std::max(value - error * root(z), 0.0), value - error * root(-z)};
+  return {value - error * root(z), value - error * root(-z)};
 }
 
 // The error of a line rests on the patients where the classes overlap.
@@ -98,6 +126,51 @@ MetricRange range_of(Metric metric) {
   }
 }
 
+double largest_difference(Metric metric) {
+  const MetricRange range = range_of(metric);
+  return range.high - range.low;
+}
+
+double least_mean(std::vector<double> units, double chance) {
+  std::ranges::sort(units);
+  // Where t < 1, it is in proportion to the units (Lagrange); the most units are the first to have
+  // t = 1.
+  double sum = 0, weighted = 0;
+  for (const double n : units) {
+    sum += n;
+    weighted += n * std::log(n);
+  }
+  for (std::size_t below = units.size();; --below) {
+    const double scale = std::exp((std::log(chance) - weighted) / sum), most = units[below - 1];
+    if (below == 1 || scale * most <= 1) {
+      const auto all = static_cast<double>(units.size());
+      return (scale * sum + all - static_cast<double>(below)) / all;
+    }
+    sum -= most;
+    weighted -= most * std::log(most);
+  }
+}
+
+Bounds difference_bounds(double difference, const Spread& patients, const FitSpread& fits,
+                         double most, double level) {
+  const double variance = patients.variance + fits.variance, error = std::sqrt(variance);
+  const auto quantile = [&](double freedom) {
+    const double squares = patients.variance * patients.variance / freedom +
+                           (fits.variance > 0 ? fits.variance * fits.variance / fits.freedom : 0);
+    return student_quantile((1 + level) / 2, variance * variance / squares);
+  };
+  const double reach =
+      error * quantile(std::min(patients.freedom, std::max(patients.freedom_of_variance, 1.0)));
+  // What fits add is symmetrical.
+  const double skewness = patients.skewness * std::pow(patients.variance / variance, 1.5);
+  const Range skewed = skewed_range(difference, error, skewness, quantile(patients.freedom));
+  const auto possible = [&](double bound) {
+    return MetricValue::of(std::clamp(bound, -most, most));
+  };
+  return {possible(std::min(difference - reach, skewed.low)),
+          possible(std::max(difference + reach, skewed.high))};
+}
+
 Bounds share_bounds(double share, const Spread& spread, double level) {
   const double z = student_quantile((1 + level) / 2, spread.freedom);
   const Range range = share_range(share, spread, z, level);
@@ -129,7 +202,10 @@ Bounds bounds_of(Metric metric, double value, const Spread& spread, double level
   const double error = std::sqrt(spread.variance);
   Range range{value - z * error, value + z * error};
   if (shape == Shape::kShare) range = share_range(value, spread, z, level);
-  if (shape == Shape::kPositive || shape == Shape::kError) range = skewed_range(value, spread, z);
+  if (shape == Shape::kPositive || shape == Shape::kError) {
+    range = skewed_range(value, error, spread.skewness, z);
+    range.low = std::max(range.low, 0.0);  // no error is below
+  }
   if (shape == Shape::kError && range.low <= 0)
     return none("too small a sample to bound: a few patients make up most of the error");
   if (shape == Shape::kSigned) {

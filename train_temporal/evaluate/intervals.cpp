@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
@@ -70,12 +71,16 @@ std::vector<double> values(const std::vector<MetricValue>& figures) {
   return result;
 }
 
+double squared(double x) {
+  return x * x;
+}
+
 double sd_defined(std::span<const double> numbers) {
   const double mean = mean_defined(numbers);
   double sum = 0, count = 0;
   for (double number : numbers) {
     if (std::isnan(number)) continue;
-    sum += (number - mean) * (number - mean);
+    sum += squared(number - mean);
     count += 1;
   }
   return count > 1 ? std::sqrt(sum / (count - 1)) : kNan;
@@ -147,62 +152,128 @@ bool are_the_same(const MetricTable& a, const MetricTable& b) {
   });
 }
 
-double squared(double x) {
-  return x * x;
+// With the errors of both, and of fits, as independent ones.
+void bound_by_parts(Estimate& difference, const Estimate& x, const Estimate& y,
+                    const FitSpread& fits, double most, double level) {
+  const double d = difference.value.value, a = x.value.value, b = y.value.value;
+  const auto reach = [&](double of_x, double of_y, double of) {
+    const double t = student_quantile((1 + of) / 2, fits.freedom);
+    return std::hypot(of_x, of_y, t * std::sqrt(fits.variance));
+  };
+  const auto possible = [&](double bound) { return std::clamp(bound, -most, most); };
+  difference.low = MetricValue::of(possible(d - reach(a - x.low.value, y.high.value - b, level)));
+  difference.high = MetricValue::of(possible(d + reach(x.high.value - a, b - y.low.value, level)));
+  difference.claim_low = possible(d - reach(a - x.claim_low, y.claim_high - b, kClaimLevel));
+  difference.claim_high = possible(d + reach(x.claim_high - a, b - y.claim_low, kClaimLevel));
 }
 
-// A difference reaches this far where its parts reach so far and are correlated by `r` (Zou and
-// Donner 2008).
-double joined(double of_x, double of_y, double r) {
-  return std::sqrt(std::max(0.0, squared(of_x) - 2 * r * of_x * of_y + squared(of_y)));
-}
-
-// R² of both models divide by the same deviations, so that the difference is one ratio, and bounded
-// by its own error.
-void bound_by_itself(Estimate& difference, const Influences& x, const Influences& y, double level) {
-  Influences changes = x;
-  std::ranges::transform(x.by, y.by, changes.by.begin(), std::minus{});
-  const double error = std::sqrt(covariance(changes, changes)), freedom = freedom_of(changes);
-  const auto reach = [&](double of) { return error * student_quantile((1 + of) / 2, freedom); };
-  const double d = difference.value.value;
+// No patient tells the models apart: as far as so many exclude that another does.
+void bound_by_agreement(Estimate& difference, Shape shape, const Spread& patients, double level) {
+  const double scale = shape == Shape::kSigned ? 2 : 1, d = difference.value.value;
+  const auto reach = [&](double of) {
+    return scale * (1 - share_bounds(1, patients, of).low.value);
+  };
   difference.low = MetricValue::of(d - reach(level));
   difference.high = MetricValue::of(d + reach(level));
   difference.claim_low = d - reach(kClaimLevel);
   difference.claim_high = d + reach(kClaimLevel);
 }
 
-// With the correlation from the jackknife.
-void bound_by_parts(Estimate& difference, const Estimate& x, const Estimate& y, double r) {
-  const double d = difference.value.value, a = x.value.value, b = y.value.value;
-  difference.low = MetricValue::of(d - joined(a - x.low.value, y.high.value - b, r));
-  difference.high = MetricValue::of(d + joined(x.high.value - a, b - y.low.value, r));
-  difference.claim_low = d - joined(a - x.claim_low, y.claim_high - b, r);
-  difference.claim_high = d + joined(x.claim_high - a, b - y.claim_low, r);
+// Of a − b.
+Influences minus(Influences a, const Influences& b) {
+  std::ranges::transform(a.by, b.by, a.by.begin(), std::minus{});
+  return a;
 }
 
-Estimate difference_of(const MetricTable& a, const MetricTable& b, std::size_t m,
-                       Aggregation taken) {
+// What the jackknife finds of the variance between fits of their mean: that of fits which differ in
+// how they take these patients only. 0 where it is not known of each patient.
+double variance_by_patient(const FiguresOfFits& a, const FiguresOfFits& b) {
+  std::vector<Influences> changes;
+  for (std::size_t fit = 0; fit < a.changes.size(); ++fit) {
+    if (a.changes[fit].by.size() != a.changes[0].by.size()) return 0;
+    changes.push_back(minus(a.changes[fit], b.changes[fit]));
+  }
+  const auto n = static_cast<double>(changes.size());
+  double sum = 0;
+  for (std::size_t patient = 0; patient < changes.front().by.size(); ++patient) {
+    double mean = 0;
+    for (const Influences& fit : changes) mean += fit.by[patient] / n;
+    for (const Influences& fit : changes) sum += squared(fit.by[patient] - mean);
+  }
+  return std::isnan(sum) ? 0 : sum / (n - 1) / n;
+}
+
+// Of a − b, beyond what patients explain. The degrees of freedom are Satterthwaite's, since parts
+// differ in their variance. With fewer than two, Student's quantile says nothing: unknown.
+std::optional<FitSpread> spread_of_fits(const FiguresOfFits& a, const FiguresOfFits& b) {
+  double variance = 0, parts = 0, all = 0, of_variance = 0;
+  if (a.changes.size() != b.changes.size()) return {};
+  for (std::size_t part = 0; part < std::min(a.figures.size(), b.figures.size()); ++part) {
+    std::vector<double> ahead;
+    std::ranges::transform(a.figures[part], b.figures[part], std::back_inserter(ahead),
+                           std::minus{});
+    const auto n = static_cast<double>(ahead.size());
+    if (n < 2 || std::ranges::any_of(ahead, [](double one) { return std::isnan(one); })) continue;
+    const double of_part = squared(sd_defined(ahead)) / n;
+    variance += of_part;
+    of_variance += of_part * of_part / (n - 1);
+    all += n - 1;
+    parts += 1;
+  }
+  const double freedom = of_variance > 0 ? variance * variance / of_variance : all;
+  if (parts == 0 || freedom < 2) return {};
+  return FitSpread{std::max(variance / (parts * parts) - variance_by_patient(a, b), 0.0), freedom};
+}
+
+// Few patients contradict such a figure, or none: the other model's alone do not tell how far the
+// two may differ.
+bool is_at_the_end(Metric metric, const Estimate& figure) {
+  const MetricRange range = range_of(metric);
+  const double value = figure.value.value;
+  return metric->shape != Shape::kBelowOne && (value >= range.high || value <= range.low);
+}
+
+// Two of one constant score are known to rank no exam.
+bool are_both_exact(const Estimate& x, const Estimate& y) {
+  return x.low.value == x.high.value && y.low.value == y.high.value;
+}
+
+Estimate difference_of(const MetricTable& a, const MetricTable& b, std::size_t m, Aggregation taken,
+                       const std::optional<FitSpread>& fits) {
   const Estimate x = estimate_of(a, m, taken), y = estimate_of(b, m, taken);
   Estimate result{mean_figure(minus(figures_of(a, m, taken), figures_of(b, m, taken))), {}, {}};
   result.low = result.high = result.value;
   if (!result.value.defined()) return result;
+  if (fits) result.error_of_fits = std::sqrt(fits->variance);
   result.low = result.high = x.low.defined() ? y.low : x.low;
-  const Influences dx = changes_of(a, m, taken, x.value.value);
-  const Influences dy = changes_of(b, m, taken, y.value.value);
   if (const std::string why = too_coarse(a, m, taken); !why.empty()) {
     result.low = result.high = MetricValue::none(why);
   }
   if (!result.low.defined()) return result;
-  const double vx = covariance(dx, dx), vy = covariance(dy, dy);
-  const double r = vx > 0 && vy > 0 ? covariance(dx, dy) / std::sqrt(vx * vy) : 0;
-  const bool equal = vx > 0 && dx.by == dy.by && x.value.value == y.value.value;
-  if (equal && are_the_same(a, b)) {
+  const Influences dx = changes_of(a, m, taken, x.value.value);
+  const Influences changes = minus(dx, changes_of(b, m, taken, y.value.value));
+  const Spread patients = spread_of(a, m, taken, changes);
+  const Shape shape = a.metrics[m]->shape;
+  const double d = result.value.value, most = largest_difference(a.metrics[m]);
+  const FitSpread of_fits = fits.value_or(FitSpread{});
+  if (is_at_the_end(a.metrics[m], x) || is_at_the_end(a.metrics[m], y)) {
+    bound_by_parts(result, x, y, of_fits, most, a.level);
+  } else if (patients.variance > 0) {
+    const auto bounds = [&](double level) {
+      return difference_bounds(d, patients, of_fits, most, level);
+    };
+    const Bounds usual = bounds(a.level), claimed = bounds(kClaimLevel);
+    result.low = usual.low;
+    result.high = usual.high;
+    result.claim_low = claimed.low.value;
+    result.claim_high = claimed.high.value;
+  } else if (are_both_exact(x, y) || (covariance(dx, dx) > 0 && are_the_same(a, b))) {
     result.low = result.high = result.value;
-    result.claim_low = result.claim_high = result.value.value;
-  } else if (a.metrics[m]->shape == Shape::kBelowOne) {
-    bound_by_itself(result, dx, dy, a.level);
+    result.claim_low = result.claim_high = d;
+  } else if (shape == Shape::kShare || shape == Shape::kSigned) {
+    bound_by_agreement(result, shape, patients, a.level);
   } else {
-    bound_by_parts(result, x, y, std::clamp(r, -1.0, 1.0));
+    bound_by_parts(result, x, y, of_fits, most, a.level);
   }
   return result;
 }
@@ -233,6 +304,7 @@ std::vector<MetricSummary> summarize(const MetricTable& table) {
     summary.mean_over_folds =
         over_folds(table, m) ? estimate_of(table, m, Aggregation::kOverFolds) : not_over_folds();
     summary.pooled = estimate_of(table, m, Aggregation::kPooled, kUnseenSkewness);
+    summary.over_classes_present = table.over_classes_present[m];
     summary.sd_over_folds = sd_defined(values(table.per_fold[m]));
     summary.per_fold = table.per_fold[m];
     summary.by_fold = most_folds_have_it(table, m);
@@ -240,15 +312,26 @@ std::vector<MetricSummary> summarize(const MetricTable& table) {
   return result;
 }
 
-std::vector<PairedDifference> paired_differences(const MetricTable& a, const MetricTable& b) {
+std::size_t MetricSummary::folds_with_it() const {
+  return static_cast<std::size_t>(std::ranges::count_if(per_fold, &MetricValue::defined));
+}
+
+std::vector<PairedDifference> paired_differences(const MetricTable& a, const MetricTable& b,
+                                                 std::span<const MetricOfFits> fits_of_a,
+                                                 std::span<const MetricOfFits> fits_of_b) {
   assert(a.metrics == b.metrics && a.blocks.size() == b.blocks.size());
   std::vector<PairedDifference> result;
   for (std::size_t m = 0; m < a.metrics.size(); ++m) {
     PairedDifference& difference = result.emplace_back();
     difference.metric = a.metrics[m];
-    difference.mean_over_folds =
-        over_folds(a, m) ? difference_of(a, b, m, Aggregation::kOverFolds) : not_over_folds();
-    difference.pooled = difference_of(a, b, m, Aggregation::kPooled);
+    const auto bounded = [&](Aggregation taken, FiguresOfFits MetricOfFits::*of) {
+      if (m >= fits_of_a.size() || m >= fits_of_b.size()) return difference_of(a, b, m, taken, {});
+      return difference_of(a, b, m, taken, spread_of_fits(fits_of_a[m].*of, fits_of_b[m].*of));
+    };
+    difference.mean_over_folds = over_folds(a, m)
+                                     ? bounded(Aggregation::kOverFolds, &MetricOfFits::over_folds)
+                                     : not_over_folds();
+    difference.pooled = bounded(Aggregation::kPooled, &MetricOfFits::pooled);
     difference.by_fold = most_folds_have_it(a, m);
   }
   return result;
@@ -259,7 +342,9 @@ Estimate unpaired_difference(const Estimate& a, const Estimate& b) {
   result.low = result.high = !result.value.defined() ? result.value
                              : a.low.defined()       ? b.low
                                                      : a.low;
-  if (result.low.defined()) bound_by_parts(result, a, b, 0);
+  // No fits, which alone depend on the level, and no difference beyond what is possible.
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (result.low.defined()) bound_by_parts(result, a, b, {}, kInfinity, kClaimLevel);
   return result;
 }
 
@@ -305,6 +390,27 @@ double trials_of(const MetricTable& table, std::size_t m, std::size_t units) {
   const auto rare = static_cast<double>(rarest_class(table));
   const auto all = static_cast<double>(table.patients);
   return std::max(4 * rare * (all - rare) / all, rare);
+}
+
+// Of each class, or target, of a mean of them. Rare ones get their units first.
+std::vector<Spread::Part> parts_of(const MetricTable& table, std::size_t m, Aggregation taken) {
+  const bool ranks = table.metrics[m]->units == Units::kPairs, pairs = are_pairs(table, m, taken);
+  const MetricTable::ByClass& by_class = table.by_class[m];
+  std::vector<Spread::Part> parts;
+  for (const double value :
+       taken == Aggregation::kOverFolds ? by_class.over_folds : by_class.pooled) {
+    const std::size_t c = parts.size(), own = table.patients_of_class[c];
+    const std::size_t rare = ranks ? std::min(own, table.patients - own) : own;
+    const auto units = static_cast<double>(pairs ? table.pairs_of_class[c] : rare);
+    parts.push_back({value, units, units});
+  }
+  std::ranges::sort(parts, {}, &Spread::Part::units);
+  double left = static_cast<double>(table.patients) / (ranks ? 2 : 1);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].apart = std::min(parts[i].units, left / static_cast<double>(parts.size() - i));
+    left -= parts[i].apart;
+  }
+  return parts;
 }
 
 }  // namespace
@@ -380,7 +486,7 @@ std::size_t units_of(const MetricTable& table, std::size_t m, Aggregation taken)
     case Units::kPatients:
       return table.patients;
     case Units::kPairs:
-      if (are_pairs(table, m, taken)) return table.pairs;
+      if (are_pairs(table, m, taken)) return *std::ranges::min_element(table.pairs_of_class);
       break;
     case Units::kRarestClass:
       break;
@@ -396,6 +502,7 @@ Spread spread_of(const MetricTable& table, std::size_t m, Aggregation taken,
   spread.units = units_of(table, m, taken);
   spread.are_pairs = are_pairs(table, m, taken);
   spread.trials = trials_of(table, m, spread.units);
+  spread.parts = parts_of(table, m, taken);
   add_shape(spread, changes.by);
   return spread;
 }
@@ -579,28 +686,57 @@ void leave_out(MetricTable::Block& block, const Parts& parts, const std::vector<
   for (MetricTable::Row& row : block.without) row.pooled = row.fold;
 }
 
-// The class with the fewest pairs decides; see MetricTable::pairs. A patient with exams of the
-// class and of others is a pair of its own.
-std::size_t count_pairs(const std::map<std::size_t, Place>& places, std::size_t classes) {
-  std::size_t least = places.size();
-  for (std::size_t c = 0; c < classes; ++c) {
-    struct Count {
-      std::size_t both = 0, this_class = 0, others = 0;
-    };
-    std::map<std::size_t, Count> in_fold;
-    for (const auto& [patient, place] : places) {
-      if (place.exams.empty()) continue;
-      const bool has = place.exams.contains(static_cast<int>(c));
-      Count& count = in_fold[place.fold];
-      ++(has && place.exams.size() > 1 ? count.both : has ? count.this_class : count.others);
-    }
-    std::size_t pairs = 0;
-    for (const auto& [fold, count] : in_fold) {
-      pairs += count.both + std::min(count.this_class, count.others);
-    }
-    least = std::min(least, pairs);
+// See MetricTable::pairs_of_class. A patient with exams of the class and of others is a pair of its
+// own.
+std::size_t count_pairs(const std::map<std::size_t, Place>& places, std::size_t of_class) {
+  struct Count {
+    std::size_t both = 0, this_class = 0, others = 0;
+  };
+  std::map<std::size_t, Count> in_fold;
+  for (const auto& [patient, place] : places) {
+    if (place.exams.empty()) continue;
+    const bool has = place.exams.contains(static_cast<int>(of_class));
+    Count& count = in_fold[place.fold];
+    ++(has && place.exams.size() > 1 ? count.both : has ? count.this_class : count.others);
   }
-  return least;
+  std::size_t pairs = 0;
+  for (const auto& [fold, count] : in_fold)
+    pairs += count.both + std::min(count.this_class, count.others);
+  return pairs;
+}
+
+// [part][class]
+std::vector<std::vector<double>> figures_by_class(const std::vector<FoldScores>& parts,
+                                                  Metric metric) {
+  std::vector<std::vector<double>> all;
+  for (const FoldScores& part : parts)
+    all.push_back(values_of(compute_by_class(metric, part.exams)));
+  return all;
+}
+
+std::vector<double> mean_of_each(const std::vector<std::vector<double>>& figures) {
+  std::vector<double> means;
+  for (std::size_t c = 0; c < figures.front().size(); ++c) {
+    std::vector<double> of_class;
+    for (const std::vector<double>& part : figures) of_class.push_back(part[c]);
+    means.push_back(mean_defined(of_class));
+  }
+  return means;
+}
+
+void add_classes(MetricTable& table, const Parts& parts) {
+  for (std::size_t m = 0; m < table.metrics.size(); ++m) {
+    const auto over_folds = figures_by_class(parts.folds, table.metrics[m]);
+    table.by_class.push_back(
+        {mean_of_each(over_folds), mean_of_each(figures_by_class(parts.pooled, table.metrics[m]))});
+    std::vector<double> present;
+    for (const std::vector<double>& fold : over_folds) present.push_back(mean_defined(fold));
+    const bool whole = std::ranges::all_of(table.per_fold[m], &MetricValue::defined);
+    const double mean = mean_defined(present);
+    table.over_classes_present.push_back(whole || std::isnan(mean)
+                                             ? MetricValue::none("no fold lacks a class")
+                                             : MetricValue::of(mean));
+  }
 }
 
 }  // namespace
@@ -616,6 +752,7 @@ MetricTable leave_out_patients(std::span<const FoldScores> folds, double level,
   const Parts parts(folds);
   table.per_fold = figures_of(parts.folds, table.metrics);
   table.pooled = parts.are_pooled() ? table.per_fold : figures_of(parts.pooled, table.metrics);
+  add_classes(table, parts);
   std::vector<MetricTable::Row> as_they_are;
   for (std::size_t m = 0; m < table.metrics.size(); ++m) {
     as_they_are.push_back({values_of(table.per_fold[m]), values_of(table.pooled[m])});
@@ -628,7 +765,8 @@ MetricTable leave_out_patients(std::span<const FoldScores> folds, double level,
       ++table.patients_of_class[static_cast<std::size_t>(of_class)];
     }
   }
-  table.pairs = count_pairs(places, first.label_count());
+  for (std::size_t c = 0; c < first.label_count(); ++c)
+    table.pairs_of_class.push_back(count_pairs(places, c));
   std::vector<std::size_t> block_of(places.empty() ? 0 : places.rbegin()->first + 1);
   std::size_t next = 0;
   for (const auto& [patient, place] : places) {
@@ -679,13 +817,10 @@ MetricTable macro_table(std::span<const MetricTable> targets) {
   const MetricTable& first = targets.front();
   MetricTable macro;
   macro.level = first.level;
-  macro.pairs = first.pairs;
   macro.patients = first.patients;
-  macro.patients_of_class = {*std::ranges::min_element(first.patients_of_class)};
   for (const MetricTable& target : targets) {
-    macro.pairs = std::min(macro.pairs, target.pairs);
-    macro.patients_of_class[0] =
-        std::min(macro.patients_of_class[0], *std::ranges::min_element(target.patients_of_class));
+    macro.pairs_of_class.push_back(*std::ranges::min_element(target.pairs_of_class));
+    macro.patients_of_class.push_back(rarest_class(target));
   }
   for (const MetricTable::Block& block : first.blocks) macro.blocks.push_back({block.fold, 0, {}});
   for (std::size_t m = 0; m < first.metrics.size(); ++m) {
@@ -698,6 +833,12 @@ MetricTable macro_table(std::span<const MetricTable> targets) {
     }
     macro.per_fold.push_back(mean_of_all(fold));
     macro.pooled.push_back(mean_of_all(pooled));
+    macro.over_classes_present.push_back(MetricValue::none("targets of two classes"));
+    MetricTable::ByClass& by_target = macro.by_class.emplace_back();
+    for (const MetricTable& target : targets) {
+      by_target.over_folds.push_back(mean_defined(values_of(target.per_fold[m])));
+      by_target.pooled.push_back(mean_defined(values_of(target.pooled[m])));
+    }
     for (std::size_t b = 0; b < first.blocks.size(); ++b) {
       std::vector<std::vector<double>> folds_left, pooled_left;
       for (const MetricTable& target : targets) {
@@ -712,112 +853,47 @@ MetricTable macro_table(std::span<const MetricTable> targets) {
 
 namespace {
 
-// Adds the figures of one fit.
-void add_fit(std::vector<MetricOfFits>& all, const std::vector<FoldScores>& parts,
-             const std::vector<Metric>& metrics, FiguresOfFits MetricOfFits::*taken) {
-  for (std::size_t part = 0; part < parts.size(); ++part) {
-    const std::vector<MetricValue> figures = compute_metrics(metrics, parts[part].exams);
-    for (std::size_t m = 0; m < metrics.size(); ++m) {
-      FiguresOfFits& own = all[m].*taken;
-      own.resize(parts.size());
-      own[part].push_back(figures[m].value);
-    }
+FiguresOfFits figures_of_tables(std::span<const MetricTable> fits, std::size_t m, Aggregation taken,
+                                bool of_one_part) {
+  FiguresOfFits all;
+  for (const MetricTable& fit : fits) {
+    const std::vector<double> figures = values(figures_of(fit, m, taken));
+    const double mean = mean_defined(figures);
+    all.figures.resize(of_one_part ? 1 : figures.size());
+    for (std::size_t part = 0; part < all.figures.size(); ++part)
+      all.figures[part].push_back(of_one_part ? mean : figures[part]);
+    all.changes.push_back(changes_of(fit, m, taken, mean));
   }
+  return all;
 }
 
-// One part, whose fits are the repeats.
-FiguresOfFits of_repeats(const std::vector<MetricValue>& by_fold,
-                         std::span<const FoldScores> folds) {
-  std::vector<std::vector<double>> in_repeat;
-  for (std::size_t f = 0; f < folds.size(); ++f) {
-    if (f == 0 || folds[f].repeat != folds[f - 1].repeat) in_repeat.emplace_back();
-    in_repeat.back().push_back(by_fold[f].value);
+std::vector<std::vector<FoldScores>> repeats_of(std::span<const FoldScores> folds) {
+  std::vector<std::vector<FoldScores>> repeats;
+  for (const FoldScores& fold : folds) {
+    if (repeats.empty() || repeats.back().back().repeat != fold.repeat) repeats.emplace_back();
+    repeats.back().push_back(fold);
   }
-  if (in_repeat.size() < 2) return {};
-  FiguresOfFits figures(1);
-  for (const std::vector<double>& one : in_repeat) figures[0].push_back(mean_defined(one));
-  return figures;
-}
-
-FiguresOfFits of_pooled_repeats(const std::vector<MetricValue>& by_repeat) {
-  if (by_repeat.size() < 2) return {};
-  FiguresOfFits figures(1);
-  for (const MetricValue& one : by_repeat) figures[0].push_back(one.value);
-  return figures;
-}
-
-// Of the mean over parts. The degrees of freedom are Satterthwaite's, since parts differ in their
-// variance. With fewer than two, Student's quantile says nothing: unknown.
-struct FitSpread {
-  double variance = 0, freedom = 0;
-  bool known() const { return freedom >= 2; }
-};
-
-// Of a − b.
-FitSpread spread_of(const FiguresOfFits& a, const FiguresOfFits& b) {
-  FitSpread spread;
-  double parts = 0, all = 0, of_variance = 0;
-  for (std::size_t part = 0; part < std::min(a.size(), b.size()); ++part) {
-    if (a[part].size() != b[part].size()) return {};
-    std::vector<double> ahead;
-    std::ranges::transform(a[part], b[part], std::back_inserter(ahead), std::minus{});
-    const auto n = static_cast<double>(ahead.size());
-    if (n < 2 || std::ranges::any_of(ahead, [](double one) { return std::isnan(one); })) continue;
-    const double mean = mean_defined(ahead);
-    double squares = 0;
-    for (const double one : ahead) squares += (one - mean) * (one - mean);
-    const double variance = squares / (n - 1) / n;
-    spread.variance += variance;
-    of_variance += variance * variance / (n - 1);
-    all += n - 1;
-    parts += 1;
-  }
-  if (parts == 0) return spread;
-  spread.freedom = of_variance > 0 ? spread.variance * spread.variance / of_variance : all;
-  spread.variance /= parts * parts;
-  return spread;
-}
-
-void include(Estimate& difference, const FitSpread& spread, double level, double most) {
-  if (!difference.value.defined() || !spread.known()) return;
-  const double error = std::sqrt(spread.variance), d = difference.value.value;
-  difference.error_of_fits = error;
-  if (!difference.low.defined() || error == 0) return;
-  const auto reach = [&](double bound, double of) {
-    return std::hypot(bound - d, error * student_quantile((1 + of) / 2, spread.freedom));
-  };
-  const auto possible = [&](double bound) { return std::clamp(bound, -most, most); };
-  difference.low = MetricValue::of(possible(d - reach(difference.low.value, level)));
-  difference.high = MetricValue::of(possible(d + reach(difference.high.value, level)));
-  difference.claim_low = possible(d - reach(difference.claim_low, kClaimLevel));
-  difference.claim_high = possible(d + reach(difference.claim_high, kClaimLevel));
+  return repeats;
 }
 
 }  // namespace
 
-std::vector<MetricOfFits> figures_of_fits(const MetricTable& table,
-                                          std::span<const FoldScores> folds,
-                                          std::span<const std::vector<FoldScores>> fits) {
-  std::vector<MetricOfFits> all(table.metrics.size());
-  for (const std::vector<FoldScores>& fit : fits) {
-    add_fit(all, fit, table.metrics, &MetricOfFits::over_folds);
-    add_fit(all, pooled_by_repeat(fit), table.metrics, &MetricOfFits::pooled);
-  }
-  if (!fits.empty()) return all;
-  for (std::size_t m = 0; m < all.size(); ++m)
-    all[m] = {of_repeats(table.per_fold[m], folds), of_pooled_repeats(table.pooled[m])};
+std::vector<MetricOfFits> figures_of_fits(std::span<const FoldScores> folds,
+                                          std::span<const std::vector<FoldScores>> fits,
+                                          std::span<const Metric> only) {
+  if (folds.empty()) return {};
+  const std::vector<std::vector<FoldScores>> repeats =
+      fits.empty() ? repeats_of(folds) : std::vector<std::vector<FoldScores>>();
+  const std::span<const std::vector<FoldScores>> taken = fits.empty() ? repeats : fits;
+  if (taken.size() < 2) return {};
+  std::vector<MetricTable> tables;
+  for (const std::vector<FoldScores>& fit : taken)
+    tables.push_back(leave_out_patients(fit, 0.95, only));
+  std::vector<MetricOfFits> all;
+  for (std::size_t m = 0; m < tables.front().metrics.size(); ++m)
+    all.push_back({figures_of_tables(tables, m, Aggregation::kOverFolds, fits.empty()),
+                   figures_of_tables(tables, m, Aggregation::kPooled, fits.empty())});
   return all;
-}
-
-void include_fits(std::vector<PairedDifference>& differences, const std::vector<MetricOfFits>& a,
-                  const std::vector<MetricOfFits>& b, double level) {
-  for (std::size_t m = 0; m < differences.size(); ++m) {
-    const MetricRange range = range_of(differences[m].metric);
-    const double most = range.high - range.low;
-    include(differences[m].mean_over_folds, spread_of(a[m].over_folds, b[m].over_folds), level,
-            most);
-    include(differences[m].pooled, spread_of(a[m].pooled, b[m].pooled), level, most);
-  }
 }
 
 }  // namespace coldframe::temporal

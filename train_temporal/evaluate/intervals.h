@@ -54,15 +54,17 @@ struct Estimate {
   // The same at kClaimLevel; NaN if nothing bounds the value.
   double claim_low = std::numeric_limits<double>::quiet_NaN();
   double claim_high = std::numeric_limits<double>::quiet_NaN();
-  // Of differences, see include_fits(): the standard error between fits, in addition to patients;
-  // NaN with a single fit.
+  // Of differences: the standard error between fits, beyond what patients explain; NaN with a
+  // single fit.
   double error_of_fits = std::numeric_limits<double>::quiet_NaN();
 };
 
 struct MetricSummary {
   Metric metric = nullptr;
-  Estimate mean_over_folds;           // over the folds in which it is defined
-  Estimate pooled;                    // of all exams of a repeat, averaged over repeats
+  Estimate mean_over_folds;  // over the folds in which it is defined
+  Estimate pooled;           // of all exams of a repeat, averaged over repeats
+  // Where a fold lacks a class: the mean over all folds of the mean over the classes that each has.
+  MetricValue over_classes_present;
   double sd_over_folds = 0;           // n − 1; NaN with fewer than two folds
   std::vector<MetricValue> per_fold;  // in the order of the folds given
   // True if mean_over_folds is to be reported: MetricRow::over_folds is set and at least half of
@@ -70,6 +72,7 @@ struct MetricSummary {
   bool by_fold = false;
 
   const Estimate& primary() const { return by_fold ? mean_over_folds : pooled; }
+  std::size_t folds_with_it() const;
 };
 
 // Every metric in every fold and repeat, on all data and with each patient left out. NaN if
@@ -87,12 +90,19 @@ struct MetricTable {
   std::vector<Metric> metrics;
   std::vector<std::vector<MetricValue>> per_fold;  // [metric][fold]
   std::vector<std::vector<MetricValue>> pooled;    // [metric][repeat]
+  std::vector<MetricValue> over_classes_present;   // [metric]; see MetricSummary
+  struct ByClass {
+    std::vector<double> over_folds, pooled;  // means, NaN if undefined
+  };
+  std::vector<ByClass> by_class;  // [metric], of a mean over classes, or targets; else empty
   std::vector<Block> blocks;
-  std::vector<std::size_t> patients_of_class;  // patients with exams of the class; for numbers: all
-  std::size_t patients = 0;                    // patients with labelled exams
-  // Number of disjoint pairs, within folds, of a patient of one class and one of the others, for
-  // the class with the fewest: the basis of an AUROC of 1.
-  std::size_t pairs = 0;
+  // Patients with exams of each class; for numbers: all. Of a mean over targets: of the rarest
+  // class of each.
+  std::vector<std::size_t> patients_of_class;
+  std::size_t patients = 0;  // patients with labelled exams
+  // Of each class: disjoint pairs, within folds, of a patient of it and one of the others, the
+  // basis of an AUROC of 1.
+  std::vector<std::size_t> pairs_of_class;
   double level = 0.95;
 };
 
@@ -107,25 +117,8 @@ std::vector<MetricSummary> summarize(const MetricTable& table);
 // folds.
 MetricTable macro_table(std::span<const MetricTable> targets);
 
-// a − b, fold by fold. Both tables must come from the same held-out exams in the same folds. The
-// interval combines those of a and b (MOVER: Zou and Donner 2008, after Newcombe 1998), so that it
-// is meaningful even if one of them is perfect.
-struct PairedDifference {
-  Metric metric = nullptr;
-  Estimate mean_over_folds, pooled;
-  bool by_fold = false;  // as in MetricSummary
-
-  const Estimate& primary() const { return by_fold ? mean_over_folds : pooled; }
-};
-std::vector<PairedDifference> paired_differences(const MetricTable& a, const MetricTable& b);
-
-// a − b of metrics on different patients, likewise.
-Estimate unpaired_difference(const Estimate& a, const Estimate& b);
-
-// The jackknife variance of a metric over patients.
-
-// A metric is aggregated as the mean over folds, or pooled.
-enum class Aggregation { kOverFolds, kPooled };
+// Fits of one model vary by chance, in addition to patients. A claim about a model, rather than
+// about the given fits, must include this variance.
 
 // By how much leaving out each patient changes a metric, relative to the mean of its stratum; a
 // patient alone in its stratum is compared with the metric itself. The squares add up to the
@@ -135,6 +128,54 @@ struct Influences {
   std::vector<double> by;
   std::vector<std::pair<std::size_t, int>> stratum;  // fold (of means over folds), class
 };
+
+// A metric of single fits. A part is a fold, or the pooled folds of a repeat.
+struct FiguresOfFits {
+  std::vector<std::vector<double>> figures;  // [part][fit], NaN if undefined
+  std::vector<Influences> changes;           // [fit] of the mean over parts
+};
+
+struct MetricOfFits {
+  FiguresOfFits over_folds, pooled;
+};
+
+// For the metrics of a table of these folds and `only` these metrics. `fits`: [fit] the same folds,
+// scored by a single fit each. Without them, repeats of the split count as fits of one part; empty
+// with a single repeat.
+std::vector<MetricOfFits> figures_of_fits(std::span<const FoldScores> folds,
+                                          std::span<const std::vector<FoldScores>> fits,
+                                          std::span<const Metric> only = {});
+
+// a − b, fold by fold. Both tables must come from the same held-out exams in the same folds. The
+// difference is bounded by its own error (see difference_bounds), so that it is known the better
+// the more the models agree. Where no patient tells them apart, as where both are perfect, the
+// bounds are what so many patients exclude.
+//
+// The error is that of patients and fits as in a two-way layout (Cameron, Gelbach and Miller 2011,
+// Robust inference with multiway clustering): the jackknife's variance, plus the variance between
+// fits of their mean, less what the jackknife finds of the latter, since fits that differ in some
+// patients only are no more uncertain than these. Fits count if both models have equally many, and
+// enough (two degrees of freedom).
+struct PairedDifference {
+  Metric metric = nullptr;
+  Estimate mean_over_folds, pooled;
+  bool by_fold = false;  // as in MetricSummary
+
+  const Estimate& primary() const { return by_fold ? mean_over_folds : pooled; }
+};
+std::vector<PairedDifference> paired_differences(const MetricTable& a, const MetricTable& b,
+                                                 std::span<const MetricOfFits> fits_of_a = {},
+                                                 std::span<const MetricOfFits> fits_of_b = {});
+
+// a − b of a metric on different patients: the interval combines those of a and b (MOVER: Zou and
+// Donner 2008, after Newcombe 1998).
+Estimate unpaired_difference(const Estimate& a, const Estimate& b);
+
+// The jackknife variance of a metric over patients.
+
+// A metric is aggregated as the mean over folds, or pooled.
+enum class Aggregation { kOverFolds, kPooled };
+
 Influences changes_of(const MetricTable& table, std::size_t metric, Aggregation taken,
                       double value);
 double covariance(const Influences& a, const Influences& b);
@@ -167,30 +208,5 @@ std::vector<std::uint32_t> draw_patients(const std::vector<std::vector<std::size
 // same draw, since repeats are not new patients.
 std::vector<ScoredExams> resample_folds(std::span<const FoldScores> folds, std::uint64_t seed,
                                         std::uint64_t resample);
-
-// Fits of one model vary by chance, in addition to patients. A claim about a model, rather than
-// about the given fits, must include this variance.
-
-// The metric of each single fit, [part][fit]. A part is a fold, or the pooled folds of a repeat.
-// NaN if undefined.
-using FiguresOfFits = std::vector<std::vector<double>>;
-
-struct MetricOfFits {
-  FiguresOfFits over_folds, pooled;
-};
-
-// For every metric of `table`, which was made from `folds`. `fits`: [fit] the same folds, scored by
-// a single fit each. Without them, repeats of the split count as fits of one part; empty with a
-// single repeat.
-std::vector<MetricOfFits> figures_of_fits(const MetricTable& table,
-                                          std::span<const FoldScores> folds,
-                                          std::span<const std::vector<FoldScores>> fits);
-
-// Widens the intervals of a − b by the variance between fits. Averaged fits have the variance of a
-// mean over the fits in each part, with Student's quantile; the half-widths from patients and from
-// fits are combined as for independent terms of a sum (Zou and Donner 2008). No change if `a` and
-// `b` differ in the number of fits, or have too few (less than two degrees of freedom).
-void include_fits(std::vector<PairedDifference>& differences, const std::vector<MetricOfFits>& a,
-                  const std::vector<MetricOfFits>& b, double level);
 
 }  // namespace coldframe::temporal

@@ -66,23 +66,37 @@ namespace {
 // Steps of single patients make differences of recalls too coarse for fewer.
 constexpr std::size_t kMinOfRecalls = 10;
 
-MetricValue mean_over_classes(const MetricInput& in,
-                              MetricValue (*statistic)(std::span<const double>,
-                                                       std::span<const int>)) {
-  const ScoredExams& exams = in.exams;
-  if (exams.label_count() == 2) {
-    const OneVsRest positive = one_vs_rest(exams, 1);
-    return statistic(positive.score, positive.positive);
+using ClassFigures = std::vector<MetricValue>;
+
+// Each class against the rest.
+template <MetricValue (*kStatistic)(std::span<const double>, std::span<const int>)>
+ClassFigures against_the_rest(const MetricInput& in) {
+  ClassFigures figures;
+  for (std::size_t c = 0; c < in.exams.label_count(); ++c) {
+    const OneVsRest rest = one_vs_rest(in.exams, c);
+    figures.push_back(kStatistic(rest.score, rest.positive));
   }
-  if (std::string why = in.missing_class(); !why.empty()) return MetricValue::none(why);
+  return figures;
+}
+
+// Undefined where it is so for one class.
+MetricValue mean_of(const ClassFigures& figures) {
   double sum = 0;
-  for (std::size_t c = 0; c < exams.label_count(); ++c) {
-    const OneVsRest rest = one_vs_rest(exams, c);
-    const MetricValue figure = statistic(rest.score, rest.positive);
+  for (const MetricValue& figure : figures) {
     if (!figure.defined()) return figure;
     sum += figure.value;
   }
-  return MetricValue::of(sum / static_cast<double>(exams.label_count()));
+  return MetricValue::of(sum / static_cast<double>(figures.size()));
+}
+
+template <MetricValue (*kStatistic)(std::span<const double>, std::span<const int>)>
+MetricValue of_ranks(const MetricInput& in) {
+  if (in.exams.label_count() == 2) {
+    const OneVsRest positive = one_vs_rest(in.exams, 1);
+    return kStatistic(positive.score, positive.positive);
+  }
+  if (std::string why = in.missing_class(); !why.empty()) return MetricValue::none(why);
+  return mean_of(against_the_rest<kStatistic>(in));
 }
 
 MetricValue recall(const ConfusionMatrix& counts, std::size_t of_class) {
@@ -93,13 +107,16 @@ MetricValue recall(const ConfusionMatrix& counts, std::size_t of_class) {
                          static_cast<double>(total));
 }
 
+ClassFigures recalls(const MetricInput& in) {
+  ClassFigures figures;
+  for (std::size_t c = 0; c < in.exams.label_count(); ++c)
+    figures.push_back(recall(in.confusion(), c));
+  return figures;
+}
+
 MetricValue balanced_accuracy(const MetricInput& in) {
-  const ScoredExams& exams = in.exams;
   if (std::string why = in.missing_class(); !why.empty()) return MetricValue::none(why);
-  const ConfusionMatrix& counts = in.confusion();
-  double sum = 0;
-  for (std::size_t c = 0; c < exams.label_count(); ++c) sum += recall(counts, c).value;
-  return MetricValue::of(sum / static_cast<double>(exams.label_count()));
+  return mean_of(recalls(in));
 }
 
 MetricValue f1_of_class(const ConfusionMatrix& counts, std::size_t of_class) {
@@ -113,17 +130,15 @@ MetricValue f1_of_class(const ConfusionMatrix& counts, std::size_t of_class) {
                          static_cast<double>(truly + decided));
 }
 
+ClassFigures f1_by_class(const MetricInput& in) {
+  ClassFigures figures;
+  for (std::size_t c = 0; c < in.exams.label_count(); ++c)
+    figures.push_back(f1_of_class(in.confusion(), c));
+  return figures;
+}
+
 MetricValue f1(const MetricInput& in) {
-  const ScoredExams& exams = in.exams;
-  const ConfusionMatrix& counts = in.confusion();
-  if (exams.label_count() == 2) return f1_of_class(counts, 1);
-  double sum = 0;
-  for (std::size_t c = 0; c < exams.label_count(); ++c) {
-    const MetricValue one = f1_of_class(counts, c);
-    if (!one.defined()) return one;
-    sum += one.value;
-  }
-  return MetricValue::of(sum / static_cast<double>(exams.label_count()));
+  return in.exams.label_count() == 2 ? f1_of_class(in.confusion(), 1) : mean_of(f1_by_class(in));
 }
 
 MetricValue accuracy(const MetricInput& in) {
@@ -198,21 +213,25 @@ constexpr MetricRow kClassMetrics[] = {
     {.key = "auroc",  // exact rank statistic, ties count half; macro one-vs-rest for C > 2
      .title = "AUROC",
      .labels = kNominalClasses,
-     .compute = [](const MetricInput& in) { return mean_over_classes(in, auroc); },
+     .compute = of_ranks<auroc>,
      .shape = Shape::kShare,
      .units = Units::kPairs,
      .chance = 0.5,
      .over_folds = true,
+     .mean_of_classes = 3,
+     .by_class = against_the_rest<auroc>,
      .over_targets = true,
      .given_classes = true,
      .compared = true},
     {.key = "auprc",  // average precision; macro one-vs-rest for C > 2
      .title = "AUPRC",
      .labels = kNominalClasses,
-     .compute = [](const MetricInput& in) { return mean_over_classes(in, average_precision); },
+     .compute = of_ranks<average_precision>,
      .shape = Shape::kShare,
      .min_units = 20,  // 4 in each of 5 folds
      .over_folds = true,
+     .mean_of_classes = 3,
+     .by_class = against_the_rest<average_precision>,
      .over_targets = true,
      .compared = true},
     {.key = "sensitivity",
@@ -250,13 +269,17 @@ constexpr MetricRow kClassMetrics[] = {
      .labels = kAllClasses,
      .compute = balanced_accuracy,
      .shape = Shape::kShare,
+     .mean_of_classes = 2,
+     .by_class = recalls,
      .given_classes = true,
      .compared = true},
     {.key = "f1",  // binary: of class 1; else macro
      .title = "F1",
      .labels = kAllClasses,
      .compute = f1,
-     .shape = Shape::kShare},
+     .shape = Shape::kShare,
+     .mean_of_classes = 3,
+     .by_class = f1_by_class},
     {.key = "accuracy",
      .title = "Accuracy",
      .labels = kAllClasses,
@@ -575,7 +598,8 @@ constexpr MetricRow kFrameMetrics[] = {
      .labels = kAllClasses,
      .compute = jaccard,
      .shape = Shape::kShare,
-     .frames_only = true},
+     .frames_only = true,
+     .mean_of_classes = 2},
     segment_row("segment_f1_10", "Segment F1@10", segment_f1_at<10>),
     segment_row("segment_f1_25", "Segment F1@25", segment_f1_at<25>),
     segment_row("segment_f1_50", "Segment F1@50", segment_f1_at<50>),

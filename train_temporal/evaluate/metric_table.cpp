@@ -74,6 +74,15 @@ MetricValue compute_metric(Metric metric, const ScoredExams& exams) {
   return compute_metrics({&metric, 1}, exams).front();
 }
 
+std::vector<MetricValue> compute_by_class(Metric metric, const ScoredExams& exams) {
+  const bool is_mean =
+      metric->by_class != nullptr && exams.label_count() >= metric->mean_of_classes;
+  if (!is_mean) return {};
+  const std::string why = unusable(exams);
+  return why.empty() ? metric->by_class(MetricInput(exams))
+                     : std::vector(exams.label_count(), MetricValue::none(why));
+}
+
 std::vector<MetricValue> compute_metrics(std::span<const Metric> metrics,
                                          const ScoredExams& exams) {
   const std::string why = unusable(exams);

@@ -59,6 +59,9 @@ struct MetricRow {
   // averaged over folds. All other metrics pool the held-out exams of all folds, since small folds
   // would bias them or leave them undefined (Forman and Scholz 2010).
   bool over_folds = false;
+  // From so many classes on it is a mean over them; 0: it is none.
+  std::size_t mean_of_classes = 0;
+  std::vector<MetricValue> (*by_class)(const MetricInput&) = nullptr;  // of which it is the mean
   bool over_targets = false;  // also averaged over several binary targets: macro average
   // True if it does not depend on class frequencies: their sampling variation then is no part of
   // its error.
@@ -85,6 +88,8 @@ Metric main_metric(Scale scale);
 
 // Undefined, with the reason, if a class that it needs has no exam.
 MetricValue compute_metric(Metric metric, const ScoredExams& exams);
+// Of a mean of classes the figure of each; empty of others.
+std::vector<MetricValue> compute_by_class(Metric metric, const ScoredExams& exams);
 // In the order of `metrics`; computes shared intermediate results once.
 std::vector<MetricValue> compute_metrics(std::span<const Metric> metrics, const ScoredExams& exams);
 

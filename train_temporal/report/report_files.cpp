@@ -61,7 +61,11 @@ html::Body macro_section(const RunReport& run) {
                       interval_text(summary.mean_over_folds), interval_text(summary.pooled)});
     }
   }
-  return html::table({"model", "", folds_text(run.targets.front().models.front()), "pooled"}, rows);
+  const MetricSummary& first = run.macro.front().summary.front();
+  const std::string taken = first.per_fold.size() > 1
+                                ? concat("mean over ", folds_of(first))
+                                : folds_text(run.targets.front().models.front());
+  return html::table({"model", "", taken, "pooled"}, rows);
 }
 
 void add_sections(html::Page& page, const SectionBlock& block, const TargetReport& report,
@@ -139,7 +143,7 @@ std::string summary_text(const RunReport& run) {
   for (const ModelResult& model : run.macro) {
     for (const MetricSummary& summary : model.summary) {
       text += concat("  ", model.name, " macro ", summary.metric->title, " ",
-                     interval_text(summary.mean_over_folds), "\n");
+                     interval_text(summary.mean_over_folds), " over ", folds_of(summary), "\n");
     }
   }
   return text;

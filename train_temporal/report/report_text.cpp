@@ -114,8 +114,21 @@ std::string folds_text(const ModelResult& model) {
   if (folds == 1) return model.folds_together ? "all folds ranked together" : "one held-out part";
   if (model.folds_together)
     return concat("all folds ranked together, mean over ", folds, " repeats of the split");
-  return concat("mean over ", folds, " folds",
+  const auto ranks = std::ranges::find(model.summary, true, &MetricSummary::by_fold);
+  const std::string of = ranks == model.summary.end() ? plural(folds, "fold") : folds_of(*ranks);
+  return concat("mean over ", of,
                 repeats == 1 ? "" : concat(", ", repeats, " repeats of the split"));
+}
+
+std::string folds_of(const MetricSummary& summary) {
+  const std::size_t all = summary.per_fold.size(), with_it = summary.folds_with_it();
+  return concat(with_it == all ? "" : concat(with_it, " of "), plural(all, "fold"));
+}
+
+std::string present_text(const MetricSummary& summary) {
+  if (!summary.by_fold || !summary.over_classes_present.defined()) return {};
+  return concat("; over all folds ", fixed(summary.over_classes_present.value, 3),
+                " as the mean of the classes that each holds");
 }
 
 std::string search_text(const std::vector<Json>& settings) {
@@ -134,8 +147,11 @@ std::string search_text(const std::vector<Json>& settings) {
 }
 
 std::string origin_text(const ModelResult& model, const MetricSummary& summary) {
-  if (summary.by_fold || model.folds.size() == 1) return folds_text(model);
+  if (model.folds.size() == 1) return folds_text(model);
   const std::size_t repeats = repeats_of(model);
+  const std::string of_repeats = repeats == 1 ? "" : concat(", ", repeats, " repeats of the split");
+  if (summary.by_fold)
+    return concat("mean over ", folds_of(summary), of_repeats, present_text(summary));
   return concat(model.folds.size() / repeats, " folds taken together",
                 repeats == 1 ? "" : concat(", mean over ", repeats, " repeats of the split"));
 }
@@ -656,9 +672,10 @@ void warn_of_held_out_parts(const TargetReport& report, std::vector<std::string>
     const std::string who = lacking.size() == 1
                                 ? concat(lacking.front(), " holds")
                                 : concat(lacking.size(), " of ", folds.size(), " folds hold");
-    warnings.push_back(
-        concat(who, " out none of the ", rows_name(report), " of class '", report.classes[c],
-               "': AUROC and AUPRC are undefined there and left out of the mean over folds"));
+    warnings.push_back(concat(who, " out none of the ", rows_name(report), " of class '",
+                              report.classes[c],
+                              "': AUROC and AUPRC are undefined there, and their mean leaves ",
+                              lacking.size() == 1 ? "it" : "them", " out"));
   }
 }
 
@@ -833,11 +850,16 @@ Json to_json(const Estimate& estimate) {
 Json to_json(const MetricSummary& summary) {
   Json per_fold = Json::array();
   for (const MetricValue& figure : summary.per_fold) per_fold.push_back(json_number(figure.value));
-  return {{"primary", summary.by_fold ? "mean_over_folds" : "pooled"},
-          {"mean_over_folds", to_json(summary.mean_over_folds)},
-          {"sd_over_folds", json_number(summary.sd_over_folds)},
-          {"pooled", to_json(summary.pooled)},
-          {"per_fold", per_fold}};
+  Json json = {{"primary", summary.by_fold ? "mean_over_folds" : "pooled"},
+               {"mean_over_folds", to_json(summary.mean_over_folds)},
+               {"sd_over_folds", json_number(summary.sd_over_folds)},
+               {"pooled", to_json(summary.pooled)},
+               {"per_fold", per_fold}};
+  if (summary.by_fold)
+    json["folds"] = {{"with_figure", summary.folds_with_it()}, {"all", summary.per_fold.size()}};
+  if (summary.over_classes_present.defined())
+    json["mean_over_classes_present"] = summary.over_classes_present.value;
+  return json;
 }
 
 Json to_json(const ModelResult& model) {
@@ -862,18 +884,18 @@ Json to_json(const ModelResult& model) {
 std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, double level,
                                          const std::function<void()>& done) {
   std::vector<MetricTable> tables;
-  std::vector<MetricOfFits> main, own;
+  std::vector<MetricOfFits> of_main;
   for (ModelResult& model : models) {
     if (!same_exams(models.front(), model))
       throw std::logic_error("models to be compared hold out different exams");
     tables.push_back(leave_out_patients(model.folds, level));
     model.summary = summarize(tables.back());
-    own = figures_of_fits(tables.back(), model.folds, model.fits);
-    if (tables.size() == 1) main = own;
-    if (tables.size() > 1) {
-      model.difference = paired_differences(tables.front(), tables.back());
-      if (!model.is_finished_run) include_fits(model.difference, main, own, level);
-    }
+    std::vector<MetricOfFits> own;
+    if (models.size() > 1 && !model.is_finished_run) own = figures_of_fits(model.folds, model.fits);
+    if (tables.size() > 1)
+      model.difference = paired_differences(tables.front(), tables.back(), of_main, own);
+    else
+      of_main = std::move(own);
     if (done) done();
   }
   return tables;
@@ -934,7 +956,8 @@ std::string summary_text(const TargetReport& report) {
              folds_text(main), ", ", level_text(report), " intervals by patient\n");
   for (const MetricSummary& summary : main.summary) {
     text += concat("  ", padded(summary.metric->title, 22), interval_text(summary.primary()));
-    if (!one_part && summary.by_fold) text += concat("   pooled ", interval_text(summary.pooled));
+    if (!one_part && summary.by_fold)
+      text += concat("   pooled ", interval_text(summary.pooled), present_text(summary));
     if (!one_part && !summary.by_fold) text += "   pooled";
     text += "\n";
   }

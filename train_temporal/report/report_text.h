@@ -48,9 +48,15 @@ ScoredExams pooled_exams(const ModelResult& model);
 // "exams" or "frames" of the data; and the unit of the metrics, "patients" if exams are averaged.
 const char* labels_name(const TargetReport& report);
 std::string rows_name(const TargetReport& report);
-// "mean over 5 folds", "mean over 10 folds (2 repeats of 5)" or "one held-out part".
+// Of the first metric that is a mean over folds: "mean over 5 folds", "mean over 4 of 5 folds",
+// "mean over 10 folds, 2 repeats of the split"; or "one held-out part".
 std::string folds_text(const ModelResult& model);
-// How the metric was aggregated over folds: as folds_text(), or "5 folds taken together".
+// "5 folds", or "4 of 5 folds" where the others have no value.
+std::string folds_of(const MetricSummary& summary);
+// Where a fold lacks a class: "; over all folds 0.928 as the mean of the classes that each holds".
+std::string present_text(const MetricSummary& summary);
+// How the metric was aggregated over folds: as folds_text(), with what present_text() says, or "5
+// folds taken together".
 std::string origin_text(const ModelResult& model, const MetricSummary& summary);
 
 // How often the folds chose each value in --search: "model lstm in 3 of 5 folds, gru in 2; inputs

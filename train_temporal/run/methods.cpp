@@ -165,6 +165,24 @@ std::string model_paragraph(const Json& config, const Json& result) {
   return text + "\n";
 }
 
+// Folds that lack a class have no AUROC.
+std::string missing_folds_sentence(const Json& result) {
+  for (const auto& [key, metric] : main_model_of(result).at("metrics").items()) {
+    const Json folds = metric.value("folds", Json::object());
+    const std::size_t with_figure = folds.value("with_figure", std::size_t{0}),
+                      all = folds.value("all", std::size_t{0});
+    if (with_figure == all) continue;
+    const std::string others =
+        metric.contains("mean_over_classes_present")
+            ? concat("; over all folds as the mean of the classes that each holds it is ",
+                     fixed(metric["mean_over_classes_present"].get<double>(), 3))
+            : "";
+    return concat(" The ", metric_named(key)->title, " is the mean over ", with_figure, " of ",
+                  plural(all, "fold"), " since the others do not hold what it needs", others, ".");
+  }
+  return "";
+}
+
 std::string statistics_paragraph(const Json& config, const Json& result) {
   const Json& interval = result.at("interval");
   std::string text =
@@ -180,10 +198,15 @@ std::string statistics_paragraph(const Json& config, const Json& result) {
   if (chose("threshold")) text += "The threshold of decisions was chosen there, too. ";
   text += concat("Intervals are of ", exact(100 * interval.at("level").get<double>()),
                  " %: ", json_text(interval.at("method")), ".");
-  const bool compared = !config.value("compare", Json::array()).empty();
-  if (compared && (config.at("seeds") > 1 || config.at("repeats") > 1))
-    text += " Those of differences between models include the spread between fits.";
-  return text;
+  if (!config.value("compare", Json::array()).empty()) {
+    text +=
+        " Differences between models have intervals of their own, paired by patient: Student's, of "
+        "the jackknife's variance of the difference";
+    if (config.at("seeds") > 1 || config.at("repeats") > 1)
+      text += " and of the spread between fits beyond what patients explain";
+    text += ".";
+  }
+  return text + missing_folds_sentence(result);
 }
 
 std::string findings(const Json& result) {

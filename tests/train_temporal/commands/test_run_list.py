@@ -34,8 +34,9 @@ def test_a_folder_of_runs(runs):
         if not run["finished"]:
             continue
         summary = json.loads((runs / run["name"] / "summary.json").read_text())
-        auroc = summary["models"][0]["metrics"]["auroc"]["mean_over_folds"]
-        assert run["metric"] == {"name": "auroc", **{k: auroc[k] for k in ["value", "low", "high"]}}
+        metric = summary["models"][0]["metrics"]["auroc"]
+        auroc = {k: metric["mean_over_folds"][k] for k in ["value", "low", "high"]}
+        assert run["metric"] == {"name": "auroc", **auroc, "folds": metric["folds"]["with_figure"]}
         assert run["tensors_peak_bytes"] == summary["memory"]["tensors_peak_bytes"] > 0
         assert run["seconds"] == summary["seconds"] > 0
     two, unfinished, ten = found

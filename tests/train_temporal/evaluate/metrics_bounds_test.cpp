@@ -76,14 +76,14 @@ TEST(Summarize, TakesErrorsToBeMoreSkewedThanFewPatientsShow) {
 // One patient of forty is out of order, and little: that variance is no measure of the others'.
 TEST(Bounds, OfSharesAreModeratedWhereFewPatientsDecideTheVariance) {
   const auto low = [](double freedom) {
-    Spread spread{1e-6, 1e6, 20};
-    spread.trials = 40;
+    Spread spread{1e-6, 1e6, 200};
+    spread.trials = 400;
     spread.freedom_of_variance = freedom;
-    return bounds_of(metric_named("auroc"), 0.998, spread, 0.95).low.value;
+    return bounds_of(metric_named("auroc"), 0.98, spread, 0.95).low.value;
   };
-  EXPECT_NEAR(low(1e9), share_bounds(0.998, {1e-6, 1e6, 20}, 0.95).low.value, 1e-6);
-  EXPECT_LT(low(2), 0.97);
-  EXPECT_GT(low(2), share_bounds(0.998, {0.998 * 0.002 / 40, 1e6, 20}, 0.95).low.value);
+  EXPECT_NEAR(low(1e9), share_bounds(0.98, {1e-6, 1e6, 200}, 0.95).low.value, 1e-6);
+  EXPECT_LT(low(2), low(1e9) - 0.005);
+  EXPECT_GT(low(2), share_bounds(0.98, {0.98 * 0.02 / 400, 1e6, 200}, 0.95).low.value);
   Spread wide{0.01, 1e6, 20};  // wider than the trials say: as it is
   wide.trials = 40;
   EXPECT_EQ(bounds_of(metric_named("auroc"), 0.8, wide, 0.95).low.value,
@@ -100,6 +100,43 @@ TEST(Bounds, OfErrorsOfNumbersNeverReachNone) {
     EXPECT_NE(bounds.low.undefined.find("a few patients make up most"), std::string::npos);
     EXPECT_GT(bounds_of(metric, 10.5, {1, 8, 9}, 0.95).low.value, 0);
   }
+}
+
+// Five classes of which one is rare: its figure alone may be as low as so many patients leave it.
+TEST(Bounds, OfAMeanOfClassesComeFromTheMean) {
+  EXPECT_NEAR(least_mean({6}, 0.025), std::pow(0.025, 1.0 / 6), 1e-12);
+  EXPECT_NEAR(least_mean({6, 60, 60, 60, 60}, 0.025), (4 + std::pow(0.025, 1.0 / 6)) / 5, 1e-12);
+  // Of two alike, both fall short by the same.
+  EXPECT_NEAR(least_mean({10, 10}, 0.025), std::pow(0.025, 1.0 / 20), 1e-12);
+  // No other shares that succeed as often have a lower mean.
+  const std::vector<double> units = {4, 7, 12};
+  const double least = least_mean(units, 0.025);
+  for (double a = 0.02; a < 1; a += 0.02) {
+    for (double b = 0.02; b < 1; b += 0.02) {
+      const double c = std::pow(0.025 / std::pow(a, 4) / std::pow(b, 7), 1.0 / 12);
+      if (c > 1) continue;
+      EXPECT_GE((a + b + c) / 3, least - 1e-9);
+    }
+  }
+}
+
+TEST(DifferenceBounds, AreStudentsWhereNothingIsSkewedAndStayWithinWhatIsPossible) {
+  Spread patients{0.0004, 30, 40};
+  patients.freedom_of_variance = 12;
+  const Bounds bounds = difference_bounds(0.01, patients, {}, 1, 0.95);
+  EXPECT_NEAR(bounds.high.value - 0.01, 0.02 * student_quantile(0.975, 12), 1e-12);
+  EXPECT_NEAR(0.01 - bounds.low.value, 0.02 * student_quantile(0.975, 12), 1e-12);
+  const Bounds with_fits = difference_bounds(0.01, patients, {0.0003, 4}, 1, 0.95);
+  const double freedom = 0.0007 * 0.0007 / (0.0004 * 0.0004 / 12 + 0.0003 * 0.0003 / 4);
+  EXPECT_NEAR(with_fits.high.value - 0.01, std::sqrt(0.0007) * student_quantile(0.975, freedom),
+              1e-12);
+  Spread wide{0.2, 4, 8};
+  wide.freedom_of_variance = 4;
+  EXPECT_EQ(difference_bounds(0.6, wide, {}, 1, 0.95).high.value, 1);
+  patients.skewness = 0.5;
+  const Bounds skewed = difference_bounds(0.01, patients, {}, 1, 0.95);
+  EXPECT_EQ(skewed.low.value, bounds.low.value);
+  EXPECT_GT(skewed.high.value, bounds.high.value);
 }
 
 }  // namespace

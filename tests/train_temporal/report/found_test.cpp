@@ -161,6 +161,56 @@ TEST(Groups, MakeIntervalsThatKnowThatTheyDiffer) {
   EXPECT_LT(wide.claim_low, wide.low.value + 1e-12);
   EXPECT_THAT(verdict(report)[0], HasSubstr("On 3 groups of 'site' that it has not seen"));
   EXPECT_THAT(verdict(report)[0], HasSubstr("the interval is wide"));
+  const Estimate ahead = report.models[1].difference[0].primary();
+  EXPECT_EQ(ahead.low.value, -1);  // no AUROCs differ by more
+  EXPECT_EQ(ahead.high.value, 1);
+}
+
+// One fold holds out none of a class: its AUROC is undefined, and the mean is not over five folds.
+TEST(Folds, AreCountedWhereTheyHaveTheFigure) {
+  ModelResult gru = model("gru", 1.6, 3);
+  FoldScores& last = gru.folds[4];
+  std::vector<std::size_t> left;
+  for (std::size_t i = 0; i < last.exams.size(); ++i)
+    if (last.exams.label[i] != 2) left.push_back(i);
+  std::vector<std::size_t> patients;
+  for (std::size_t i : left) patients.push_back(last.patient[i]);
+  last.exams = exams_at(last.exams, left);
+  last.patient = patients;
+  const TargetReport report = example({gru}, {"a", "b", "c"});
+  const MetricSummary& auroc = report.models[0].summary[0];
+  ASSERT_EQ(auroc.folds_with_it(), 4u);
+  const std::string said =
+      concat("mean over 4 of 5 folds; over all folds ", fixed(auroc.over_classes_present.value, 3),
+             " as the mean of the classes that each holds");
+  EXPECT_THAT(verdict(report)[0], HasSubstr(said));
+  EXPECT_THAT(summary_text(report), HasSubstr("gru on 'abnormal', mean over 4 of 5 folds,"));
+  EXPECT_THAT(made::page_of(report), HasSubstr("mean over 4 of 5 folds [95 % interval]"));
+  EXPECT_THAT(made::page_of(report), Not(HasSubstr("mean over 5 folds")));
+  const Json json = metrics_json(report)["models"][0]["metrics"]["auroc"];
+  EXPECT_EQ(json["folds"], Json({{"with_figure", 4}, {"all", 5}}));
+  EXPECT_EQ(json["mean_over_classes_present"], auroc.over_classes_present.value);
+  const Json whole = metrics_json(example({model("gru", 1.6, 3)}, {"a", "b", "c"}));
+  EXPECT_FALSE(whole["models"][0]["metrics"]["auroc"].contains("mean_over_classes_present"));
+}
+
+// Five patients a class: a model without a fault is not too weak where one with a few is not.
+TEST(Verdict, CallsNoPerfectModelTooWeak) {
+  std::vector<ModelResult> models = {model("gru", 60, 5, 2)};
+  for (FoldScores& fold : models[0].folds) {
+    std::vector<std::size_t> left;
+    for (std::size_t i = 0; i < fold.exams.size(); ++i)
+      if (fold.exams.label[i] != 4 || i < 15) left.push_back(i);
+    std::vector<std::size_t> patients;
+    for (std::size_t i : left) patients.push_back(fold.patient[i]);
+    fold.exams = exams_at(fold.exams, left);
+    fold.patient = patients;
+  }
+  const TargetReport report = example(models, {"a", "b", "c", "d", "e"});
+  const Estimate auroc = report.models[0].summary[0].primary();
+  ASSERT_EQ(auroc.value.value, 1);
+  EXPECT_GT(auroc.low.value, 0.85);
+  EXPECT_THAT(verdict(report)[0], Not(HasSubstr("too weak")));
 }
 
 TEST(Groups, AreTooFewWhereThereAreTwo) {

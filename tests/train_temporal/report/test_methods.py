@@ -1,4 +1,5 @@
 """METHODS.md against the run's own config.json and summary.json."""
+import csv
 import json
 
 import pytest
@@ -35,3 +36,31 @@ def test_each_target_has_its_findings(cache, tmp_path):
     for result in summary["targets"]:
         found = text.split("Findings on `" + result["target"].replace("`", "'"))[1]
         assert len(result["verdict"]) > 0 and all(f"- {line}" in found for line in result["verdict"])
+
+
+def test_folds_without_a_class_are_no_part_of_the_mean(cache, tmp_path):
+    """Of three classes the rare one is in two of three folds: no page says three."""
+    rare = {0, 1, 2, 3, 4, 10, 11, 12, 13, 14}  # of 30 patients, of whom each fold holds out ten
+    labels, splits, first, run = (tmp_path / name for name in ("labels.csv", "splits.csv", "first", "run"))
+    labels.write_text("exam,kind\n" + "".join(f"exam-{i},{2 if i % 30 in rare else i % 2}\n" for i in range(60)))
+    succeed("train", "--cache", cache, "--out", first, *quick("--folds", 3, "--epochs", 2, "--target", "label"))
+    rows = list(csv.DictReader((first / "splits.csv").open()))
+    for row in rows:
+        patient = int(row["exam"].split("-")[1]) % 30
+        row["part"] = "test" if patient // 10 == int(row["fold"]) else "train" if patient % 5 else "val"
+    with splits.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    succeed("train", "--cache", cache, "--out", run, "--labels", labels, "--splits", splits,
+            *quick("--epochs", 2, "--target", "kind"))
+    summary = json.loads((run / "summary.json").read_text())
+    auroc = summary["models"][0]["metrics"]["auroc"]
+    assert auroc["folds"] == {"with_figure": 2, "all": 3} and auroc["per_fold"].count(None) == 1
+    assert "mean over 2 of 3 folds; over all folds" in summary["verdict"][0]
+    methods = (run / "METHODS.md").read_text()
+    assert "The AUROC is the mean over 2 of 3 folds" in methods
+    assert f"{auroc['mean_over_classes_present']:.3f}" in methods
+    listed = succeed("train", "--list", run).stdout
+    assert "2 of 3 × 1" in listed
+    assert json.loads(succeed("train", "--list", run, "--json").stdout)[0]["metric"]["folds"] == 2

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -30,14 +29,17 @@ html::Body result_section(const TargetReport& report) {
   }
   html::Rows rows;
   for (const MetricSummary& summary : main.summary) {
+    const bool as_headed =
+        !summary.by_fold || header[1].starts_with(concat("mean over ", folds_of(summary)));
     std::vector<std::string> row = {
-        std::string(summary.metric->title),
+        concat(summary.metric->title, as_headed ? "" : concat(", ", folds_of(summary))),
         one_part || summary.by_fold ? interval_text(summary.primary()) : std::string("–")};
     if (!one_part) {
       const bool spread = summary.by_fold && !std::isnan(summary.sd_over_folds);
       row.push_back(spread ? fixed(summary.sd_over_folds, 3) : "–");
       row.push_back(interval_text(summary.pooled));
     }
+    row[1] += present_text(summary);
     rows.push_back(std::move(row));
   }
   body += figures_table(header, rows) + families_table(main);
@@ -200,7 +202,6 @@ std::vector<MetricValue> differences(const std::vector<MetricValue>& a,
 void know_that_groups_differ(TargetReport& report) {
   if (report.held_out_by.empty()) return;
   const double level = report.bootstrap.level;
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const std::vector<MetricSummary> main = report.models.front().summary;
   for (ModelResult& model : report.models) {
     for (std::size_t m = 0; m < model.summary.size(); ++m) {
@@ -208,9 +209,10 @@ void know_that_groups_differ(TargetReport& report) {
       for (Estimate* one : {&figure.mean_over_folds, &figure.pooled})
         widen_by_groups(*one, figure.per_fold, level, range_of(figure.metric));
       if (m >= model.difference.size()) continue;
+      const double most = largest_difference(figure.metric);
       const auto ahead = differences(main[m].per_fold, figure.per_fold);
       for (Estimate* one : {&model.difference[m].mean_over_folds, &model.difference[m].pooled})
-        widen_by_groups(*one, ahead, level, {-kInfinity, kInfinity});
+        widen_by_groups(*one, ahead, level, {-most, most});
     }
   }
 }
