@@ -96,7 +96,7 @@ void CacheReader::take_header(const ShardFile& file, bool first) {
 }
 
 void CacheReader::choose_exams() {
-  const auto info_at = [&](const Place& place) -> ExamInfo& {
+  const auto info_at = [&](const ExamLocation& place) -> ExamInfo& {
     return files_[place.file]->contents().exams[place.exam].info;
   };
   std::size_t rows = 0;
@@ -109,13 +109,14 @@ void CacheReader::choose_exams() {
       const auto [entry, is_new] = best.emplace(info.id, places_.size());
       if (is_new) {
         places_.push_back({f, e});
-      } else if (Place& place = places_[entry->second]; info.revision > info_at(place).revision) {
+      } else if (ExamLocation& place = places_[entry->second];
+                 info.revision > info_at(place).revision) {
         place = {f, e};
       }
     }
   }
   best = decltype(best)();  // its keys are texts that move now
-  std::sort(places_.begin(), places_.end(), [&](const Place& a, const Place& b) {
+  std::sort(places_.begin(), places_.end(), [&](const ExamLocation& a, const ExamLocation& b) {
     const ExamInfo &left = info_at(a), &right = info_at(b);
     return std::tie(left.ordinal, left.id) < std::tie(right.ordinal, right.id);
   });
@@ -123,7 +124,7 @@ void CacheReader::choose_exams() {
   exams_.reserve(places_.size());
   stored_.reserve(places_.size());
   index_.reserve(places_.size());
-  for (const Place& place : places_) {
+  for (const ExamLocation& place : places_) {
     StoredExam& exam = files_[place.file]->contents().exams[place.exam];
     stored_.push_back({std::move(exam.checksums), std::move(exam.thumbnails)});
     exams_.push_back(std::move(exam.info));
@@ -184,7 +185,7 @@ std::uint32_t CacheReader::next_revision(const std::string& id) const {
 }
 
 void CacheReader::read_rows(std::size_t exam, std::size_t array, std::span<std::byte> rows) const {
-  read_run(std::span(&exam, 1), array, rows);
+  read_contiguous(std::span(&exam, 1), array, rows);
 }
 
 std::shared_ptr<const OpenShard> CacheReader::keep_open(
@@ -211,15 +212,15 @@ std::shared_ptr<const OpenShard> CacheReader::open_file(std::size_t file) const 
 }
 
 void CacheReader::read_thumbnails(std::size_t exam, std::span<std::byte> bytes) const {
-  const Place& place = places_[exam];
+  const ExamLocation& place = places_[exam];
   const ShardFile& file = *files_[place.file];
   file.read_thumbnails(*open_file(place.file), place.exam, bytes);
   file.check_thumbnails(exams_[exam].id, stored_[exam].thumbnails.checksum, bytes);
 }
 
-void CacheReader::read_run(std::span<const std::size_t> run, std::size_t array,
-                           std::span<std::byte> rows) const {
-  const Place first = places_[run.front()];
+void CacheReader::read_contiguous(std::span<const std::size_t> run, std::size_t array,
+                                  std::span<std::byte> rows) const {
+  const ExamLocation first = places_[run.front()];
   const ShardFile& file = *files_[first.file];
   file.read_run(*open_file(first.file), first.exam, run.size(), array, rows);
   for (const std::size_t exam : run) {
@@ -230,30 +231,30 @@ void CacheReader::read_run(std::span<const std::size_t> run, std::size_t array,
 }
 
 // As many as lie one behind the other in one file, with at most kScanBytes together (but one).
-CacheReader::Run CacheReader::read_run(std::span<const std::size_t> exams,
-                                       std::size_t array) const {
-  const Place first = places_[exams.front()];
+CacheReader::ContiguousExams CacheReader::read_contiguous(std::span<const std::size_t> exams,
+                                                          std::size_t array) const {
+  const ExamLocation first = places_[exams.front()];
   std::size_t bytes = 0, length = 0;
   for (; length < exams.size(); ++length) {
-    const Place& place = places_[exams[length]];
+    const ExamLocation& place = places_[exams[length]];
     if (place.file != first.file || place.exam != first.exam + length) break;
     const std::size_t own = exams_[exams[length]].frames() * header_.row_bytes(array);
     if (length > 0 && bytes + own > kScanBytes) break;
     bytes += own;
   }
-  Run run{exams.first(length), std::vector<std::byte>(bytes)};
-  read_run(run.exams, array, run.rows);
+  ContiguousExams run{exams.first(length), std::vector<std::byte>(bytes)};
+  read_contiguous(run.exams, array, run.rows);
   return run;
 }
 
 // Another thread reads ahead.
 void CacheReader::scan_array(std::size_t array, std::span<const std::size_t> exams,
                              const VisitStored& body) const {
-  BoundedQueue<Run> queue(kRunsAhead);
+  BoundedQueue<ContiguousExams> queue(kRunsAhead);
   const std::jthread ahead = start_thread([&, left = exams]() mutable {
     try {
       while (!left.empty()) {
-        Run run = read_run(left, array);
+        ContiguousExams run = read_contiguous(left, array);
         left = left.subspan(run.exams.size());
         if (!queue.push(std::move(run))) return;
       }
@@ -263,7 +264,7 @@ void CacheReader::scan_array(std::size_t array, std::span<const std::size_t> exa
     }
   });
   try {
-    while (const std::optional<Run> run = queue.pop()) {
+    while (const std::optional<ContiguousExams> run = queue.pop()) {
       std::span<const std::byte> rows(run->rows);
       for (const std::size_t exam : run->exams) {
         const std::size_t bytes = exams_[exam].frames() * header_.row_bytes(array);

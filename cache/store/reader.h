@@ -108,14 +108,14 @@ class CacheReader {
   std::vector<std::filesystem::path> stale_files() const;
 
  private:
-  struct Place {
+  struct ExamLocation {
     std::size_t file, exam;
   };
   struct Stored {  // of an exam's bytes
     std::vector<std::uint64_t> checksums;
     StoredThumbnails thumbnails;
   };
-  struct Run {  // exams that are contiguous in one file
+  struct ContiguousExams {  // exams that are contiguous in one file
     std::span<const std::size_t> exams;
     std::vector<std::byte> rows;
   };
@@ -127,9 +127,9 @@ class CacheReader {
   std::size_t cut_array(std::size_t view) const;
 
   // The first exams of `exams` that can be read at once, and their rows, every checksum compared.
-  Run read_run(std::span<const std::size_t> exams, std::size_t array) const;
-  void read_run(std::span<const std::size_t> run, std::size_t array,
-                std::span<std::byte> rows) const;
+  ContiguousExams read_contiguous(std::span<const std::size_t> exams, std::size_t array) const;
+  void read_contiguous(std::span<const std::size_t> run, std::size_t array,
+                       std::span<std::byte> rows) const;
   void scan_array(std::size_t array, std::span<const std::size_t> exams,
                   const VisitStored& body) const;
   // The file, opened. The mutex is held while the list of open files is looked at, not while a file
@@ -143,7 +143,7 @@ class CacheReader {
   bool views_known_ = false;
   std::vector<std::unique_ptr<ShardFile>> files_;
   std::vector<ExamInfo> exams_;
-  std::vector<Place> places_;
+  std::vector<ExamLocation> places_;
   std::vector<Stored> stored_;
   std::vector<Failure> failures_;
   std::set<std::uint64_t> deleted_ordinals_;

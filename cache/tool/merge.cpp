@@ -34,34 +34,34 @@ class Merger {
   MergeReport run();
 
  private:
-  struct Place {
+  struct SourceExam {
     std::size_t cache, exam;
   };
-  const ExamInfo& info(const Place& place) const {
+  const ExamInfo& info(const SourceExam& place) const {
     return caches_[place.cache].exams()[place.exam];
   }
   std::string prefix_of(std::size_t cache) const {
     return options_.prefixes.empty() ? "" : options_.prefixes[cache];
   }
-  ExamInfo named(const Place& place) const;  // with its prefix
+  ExamInfo named(const SourceExam& place) const;  // with its prefix
   ShardHeader header_of(const CacheReader& cache) const;
   void join_headers();
   void choose_exams();
-  void choose_places();
+  void choose_source_exams();
   void choose_failures();
-  void settle(Place& chosen, const Place& other);
+  void settle(SourceExam& chosen, const SourceExam& other);
   bool is_left_out(const std::string& id) const {
     return options_.only && !options_.only->contains(id);
   }
   void keep_places_free();
-  std::vector<std::string> differences_of(const Place& a, const Place& b) const;
+  std::vector<std::string> differences_of(const SourceExam& a, const SourceExam& b) const;
   [[noreturn]] void refuse_conflicts() const;
 
   Location out_;
   const std::vector<fs::path>& inputs_;
   const MergeOptions& options_;
   std::vector<CacheReader> caches_;
-  std::vector<Place> chosen_;
+  std::vector<SourceExam> chosen_;
   ShardContents contents_;
   MergeReport report_;
   std::vector<MergeConflict> undecided_;
@@ -95,7 +95,7 @@ void Merger::join_headers() {
   }
 }
 
-ExamInfo Merger::named(const Place& place) const {
+ExamInfo Merger::named(const SourceExam& place) const {
   ExamInfo named = info(place);
   const std::string prefix = prefix_of(place.cache);
   named.id = prefix + named.id;
@@ -103,7 +103,7 @@ ExamInfo Merger::named(const Place& place) const {
   return named;
 }
 
-std::vector<std::string> Merger::differences_of(const Place& a, const Place& b) const {
+std::vector<std::string> Merger::differences_of(const SourceExam& a, const SourceExam& b) const {
   std::vector<std::string> lines = differences(named(a), named(b));
   const ShardHeader& header = contents_.header;
   for (std::size_t i = 0; i < header.arrays(); ++i)
@@ -112,13 +112,13 @@ std::vector<std::string> Merger::differences_of(const Place& a, const Place& b) 
   return lines;
 }
 
-void Merger::settle(Place& chosen, const Place& other) {
+void Merger::settle(SourceExam& chosen, const SourceExam& other) {
   std::vector<std::string> lines = differences_of(chosen, other);
   if (lines.empty()) {
     if (info(other).revision > info(chosen).revision) chosen = other;
     return;
   }
-  Place left = other;
+  SourceExam left = other;
   const std::uint32_t mine = info(chosen).revision, others = info(other).revision;
   if (options_.prefer == Prefer::kNewest && others > mine) {
     std::swap(chosen, left);
@@ -163,14 +163,15 @@ void Merger::choose_exams() {
   if (!undecided_.empty()) refuse_conflicts();
 }
 
-void Merger::choose_places() {
+void Merger::choose_source_exams() {
   std::set<std::uint64_t> taken;
-  for (const Place& place : chosen_) taken.insert(info(place).ordinal);
+  for (const SourceExam& place : chosen_) taken.insert(info(place).ordinal);
   report_.renumbered = taken.size() < chosen_.size();
   if (!report_.renumbered)
-    std::sort(chosen_.begin(), chosen_.end(),
-              [&](const Place& a, const Place& b) { return info(a).ordinal < info(b).ordinal; });
-  for (const Place& place : chosen_) {
+    std::sort(chosen_.begin(), chosen_.end(), [&](const SourceExam& a, const SourceExam& b) {
+      return info(a).ordinal < info(b).ordinal;
+    });
+  for (const SourceExam& place : chosen_) {
     const CacheReader& cache = caches_[place.cache];
     contents_.exams.push_back(
         {named(place), cache.checksums(place.exam), cache.stored_thumbnails(place.exam)});
@@ -232,16 +233,16 @@ void Merger::keep_places_free() {
 MergeReport Merger::run() {
   join_headers();
   choose_exams();
-  choose_places();
+  choose_source_exams();
   choose_failures();
   keep_places_free();
   report_.exams = contents_.exams.size();
   const auto read_rows = [&](std::size_t exam, std::size_t array, std::span<std::byte> rows) {
-    const Place& place = chosen_[exam];
+    const SourceExam& place = chosen_[exam];
     caches_[place.cache].read_rows(place.exam, array, rows);
   };
   const auto read_thumbnails = [&](std::size_t exam, std::span<std::byte> bytes) {
-    const Place& place = chosen_[exam];
+    const SourceExam& place = chosen_[exam];
     caches_[place.cache].read_thumbnails(place.exam, bytes);
   };
   publish_large(out_.path, contents_, exam_by_exam(contents_, read_rows, read_thumbnails),

@@ -80,7 +80,7 @@ struct Usable {
   std::vector<double> norms;
 };
 
-void compare_norms(const Usable& usable, ExamFigures& figures) {
+void compare_norms(const Usable& usable, ExamMetrics& figures) {
   figures.norm = median(usable.norms);
   for (std::size_t i = 0; i < usable.frames.size(); ++i) {
     const double ratio = usable.norms[i] / figures.norm, factor = std::max(ratio, 1 / ratio);
@@ -91,7 +91,7 @@ void compare_norms(const Usable& usable, ExamFigures& figures) {
 }
 
 void compare_directions(const Usable& usable, std::span<const float> features,
-                        std::size_t dimension, ExamFigures& figures) {
+                        std::size_t dimension, ExamMetrics& figures) {
   if (usable.frames.size() < 3) return;
   std::vector<float> sum(dimension), others(dimension);
   for (const std::size_t frame : usable.frames)
@@ -108,9 +108,9 @@ void compare_directions(const Usable& usable, std::span<const float> features,
 
 }  // namespace
 
-ExamFigures figures_of(const ExamInfo& exam, std::span<const float> features,
+ExamMetrics figures_of(const ExamInfo& exam, std::span<const float> features,
                        std::size_t dimension) {
-  ExamFigures figures;
+  ExamMetrics figures;
   Usable usable;
   std::unordered_set<std::uint64_t> seen;
   const std::vector<double> norms = row_norms(features, dimension);
@@ -396,9 +396,9 @@ std::vector<double> distances(const Examined& examined) {
   return distance;
 }
 
-std::vector<double> of_each(const std::vector<ExamFigures>& figures, double ExamFigures::*member) {
+std::vector<double> of_each(const std::vector<ExamMetrics>& figures, double ExamMetrics::*member) {
   std::vector<double> values;
-  for (const ExamFigures& each : figures) values.push_back(each.*member);
+  for (const ExamMetrics& each : figures) values.push_back(each.*member);
   return values;
 }
 
@@ -408,7 +408,7 @@ std::string compared(const std::string& what, double value, double usual) {
 
 void find_faulty_frames(const Examined& examined, OddityFinder& finder) {
   for (std::size_t exam = 0; exam < examined.figures.size(); ++exam) {
-    const ExamFigures& figures = examined.figures[exam];
+    const ExamMetrics& figures = examined.figures[exam];
     const std::size_t present =
         static_cast<std::size_t>(std::ranges::count(examined.cache.exams()[exam].present, 1));
     if (!figures.zero.empty())
@@ -424,9 +424,9 @@ void find_faulty_frames(const Examined& examined, OddityFinder& finder) {
 }  // namespace
 
 void find_odd_features(const Examined& examined, OddityFinder& finder, Oddities& oddities) {
-  const std::vector<ExamFigures>& figures = examined.figures;
+  const std::vector<ExamMetrics>& figures = examined.figures;
   finder.measure(
-      {kOddNorm, true, 1.25}, of_each(figures, &ExamFigures::norm),
+      {kOddNorm, true, 1.25}, of_each(figures, &ExamMetrics::norm),
       [](std::size_t, double value, double usual) { return compared("norm", value, usual); });
   oddities.distance = distances(examined);
   finder.measure({kFarAway, true, 1.5, true}, oddities.distance,
@@ -434,13 +434,13 @@ void find_odd_features(const Examined& examined, OddityFinder& finder, Oddities&
                    return compared("distance from the nearest exams", value, usual);
                  });
   finder.measure({"norm of one frame", true, 1.5, true},
-                 of_each(figures, &ExamFigures::norm_factor),
+                 of_each(figures, &ExamMetrics::norm_factor),
                  [&](std::size_t exam, double value, double) {
                    return concat("norm of frame ", figures[exam].norm_frame, " differs ",
                                  html::number_text(value), "-fold from the others'");
                  });
   finder.measure({"one frame unlike the others", true, 2, true, kMinStrange},
-                 of_each(figures, &ExamFigures::strangeness),
+                 of_each(figures, &ExamMetrics::strangeness),
                  [&](std::size_t exam, double value, double) {
                    return concat("frame ", figures[exam].strange_frame,
                                  " unlike the others (cosine ", fixed(1 - value, 3), ")");

@@ -12,7 +12,7 @@
 
 namespace coldframe::cache::tool {
 
-struct ExamFigures {
+struct ExamMetrics {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
   double norm = kUnknown;  // the median of its frames
@@ -27,7 +27,7 @@ struct ExamFigures {
 };
 
 // `features`: [T, dimension], rows of missing frames are NaN.
-ExamFigures figures_of(const ExamInfo& exam, std::span<const float> features,
+ExamMetrics figures_of(const ExamInfo& exam, std::span<const float> features,
                        std::size_t dimension);
 
 // Exams that are not like the others, with the reasons in words: what a person should look at
@@ -36,7 +36,7 @@ ExamFigures figures_of(const ExamInfo& exam, std::span<const float> features,
 // The cache, and the figures that exams are compared by.
 struct Examined {
   const CacheReader& cache;
-  const std::vector<ExamFigures>& figures;  // of each exam
+  const std::vector<ExamMetrics>& figures;  // of each exam
   const ExamMeans& means;
   const NearestRows& nearest;  // of means
   std::string label;           // the column that neighbours should share; "": none

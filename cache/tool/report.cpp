@@ -43,7 +43,7 @@ struct ReportData {
   Json statistics;   // FeatureStatistics of the view `clean`
   std::vector<double> norms;
   ExamMeans means;
-  std::vector<ExamFigures> figures;  // of each exam
+  std::vector<ExamMetrics> figures;  // of each exam
   NearestRows nearest;               // of means
   Oddities odd;
   std::string colour;          // the column that colours the map; "": none

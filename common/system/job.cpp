@@ -72,11 +72,11 @@ Part part_of_text(const std::string& text) {
   return {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(count), "--part"};
 }
 
-struct Place {
+struct ArrayTask {
   std::int64_t index = 0, count = 1;
 };
 
-Place place_in_array(const Environment& environment) {
+ArrayTask array_task(const Environment& environment) {
   constexpr const char* kTask = "SLURM_ARRAY_TASK_ID";
   if (environment(kTask) == nullptr) return {};
   const auto number = [&](const char* name) {
@@ -98,7 +98,7 @@ Place place_in_array(const Environment& environment) {
 }
 
 Part part_of_environment(const Environment& environment, const JobStep& step) {
-  const Place array = place_in_array(environment);
+  const ArrayTask array = array_task(environment);
   if (array.count > kMaxParts || step.count > kMaxParts || array.count * step.count > kMaxParts)
     throw ConfigError(concat("the environment makes ", array.count, " times ", step.count,
                              " parts; at most ", kMaxParts, " are possible, so give --part I/N"));

@@ -95,11 +95,11 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   bool binary(binary_t&) override { return unexpected("binary data"); }
 
   bool number_unsigned(number_unsigned_t value) override {
-    if (place_ == Place::kShape) {
+    if (scope_ == Scope::kShape) {
       if (value > static_cast<number_unsigned_t>(INT64_MAX)) refuse("a dimension is too large");
       if (entry_.shape.size() == kMaxDimensions) refuse("it has more than 64 dimensions");
       entry_.shape.push_back(static_cast<std::int64_t>(value));
-    } else if (place_ == Place::kOffsets) {
+    } else if (scope_ == Scope::kOffsets) {
       if (offsets_.size() == 2) refuse("data_offsets has more than two numbers");
       offsets_.push_back(value);
     } else {
@@ -109,9 +109,9 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool string(string_t& value) override {
-    if (place_ == Place::kMetadata) {
+    if (scope_ == Scope::kMetadata) {
       header_.metadata[field_] = value;
-    } else if (place_ == Place::kTensor && field_ == "dtype") {
+    } else if (scope_ == Scope::kTensor && field_ == "dtype") {
       read_type(value);
     } else {
       return unexpected("text");
@@ -120,12 +120,12 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool start_object(std::size_t) override {
-    if (place_ == Place::kStart) {
-      place_ = Place::kTop;
-    } else if (place_ == Place::kTop && field_ == "__metadata__") {
-      place_ = Place::kMetadata;
-    } else if (place_ == Place::kTop) {
-      place_ = Place::kTensor;
+    if (scope_ == Scope::kStart) {
+      scope_ = Scope::kTop;
+    } else if (scope_ == Scope::kTop && field_ == "__metadata__") {
+      scope_ = Scope::kMetadata;
+    } else if (scope_ == Scope::kTop) {
+      scope_ = Scope::kTensor;
       entry_ = SafetensorsEntry();
       entry_.name = field_;
       offsets_.clear();
@@ -137,21 +137,21 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool end_object() override {
-    if (place_ == Place::kTensor) {
+    if (scope_ == Scope::kTensor) {
       if (fields_.size() != 3) refuse("it lacks one of dtype, shape and data_offsets");
       entry_.begin = offsets_[0];
       entry_.end = offsets_[1];
       header_.entries.push_back(std::move(entry_));
     }
-    place_ = place_ == Place::kTop ? Place::kStart : Place::kTop;
+    scope_ = scope_ == Scope::kTop ? Scope::kStart : Scope::kTop;
     return true;
   }
 
   bool start_array(std::size_t) override {
-    if (place_ == Place::kTensor && field_ == "shape") {
-      place_ = Place::kShape;
-    } else if (place_ == Place::kTensor && field_ == "data_offsets") {
-      place_ = Place::kOffsets;
+    if (scope_ == Scope::kTensor && field_ == "shape") {
+      scope_ = Scope::kShape;
+    } else if (scope_ == Scope::kTensor && field_ == "data_offsets") {
+      scope_ = Scope::kOffsets;
     } else {
       return unexpected("a list");
     }
@@ -159,18 +159,18 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool end_array() override {
-    if (place_ == Place::kOffsets && offsets_.size() != 2) {
+    if (scope_ == Scope::kOffsets && offsets_.size() != 2) {
       refuse("data_offsets has fewer than two numbers");
     }
-    place_ = Place::kTensor;
+    scope_ = Scope::kTensor;
     return true;
   }
 
   bool key(string_t& name) override {
-    if (place_ == Place::kTensor && name != "dtype" && name != "shape" && name != "data_offsets") {
+    if (scope_ == Scope::kTensor && name != "dtype" && name != "shape" && name != "data_offsets") {
       refuse(concat("unknown field '", name, "'"));
     }
-    std::set<std::string>& seen = place_ == Place::kTop ? names_ : fields_;
+    std::set<std::string>& seen = scope_ == Scope::kTop ? names_ : fields_;
     if (!seen.insert(name).second) {
       throw DataError(concat(what_, ": the key '", name, "' occurs twice in the header"));
     }
@@ -184,7 +184,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  enum class Place { kStart, kTop, kMetadata, kTensor, kShape, kOffsets };
+  enum class Scope { kStart, kTop, kMetadata, kTensor, kShape, kOffsets };
 
   [[noreturn]] void refuse(std::string_view reason) const {
     throw DataError(concat(what_, ": tensor '", entry_.name, "': ", reason));
@@ -203,7 +203,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   const std::string& what_;
-  Place place_ = Place::kStart;
+  Scope scope_ = Scope::kStart;
   std::string field_;
   std::set<std::string> names_, fields_;
   SafetensorsEntry entry_;

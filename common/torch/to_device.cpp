@@ -51,7 +51,7 @@ torch::Tensor Parcel::packed(const torch::Device& device) const {
   const auto options = torch::TensorOptions(torch::kUInt8).pinned_memory(device.is_cuda());
   torch::Tensor all = torch::empty({static_cast<std::int64_t>(size_)}, options);
   auto* const out = all.data_ptr<std::uint8_t>();
-  for (const Part& part : parts_) {
+  for (const Slice& part : parts_) {
     const void* const from =
         part.tensor.defined() ? part.tensor.const_data_ptr() : part.bytes.data();
     if (part.size > 0) std::memcpy(out + part.begin, from, part.size);
@@ -65,7 +65,7 @@ void Parcel::send(const torch::Device& device, torch::Tensor& block) const {
     block.copy_(all);
   else
     block = all;
-  for (const Part& part : parts_) {
+  for (const Slice& part : parts_) {
     *part.to =
         block.narrow(0, static_cast<std::int64_t>(part.begin), static_cast<std::int64_t>(part.size))
             .view(part.type)

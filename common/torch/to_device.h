@@ -33,7 +33,7 @@ class Parcel {
 
  private:
   static constexpr std::size_t kAlignment = 64;
-  struct Part {
+  struct Slice {
     torch::Tensor* to;
     torch::ScalarType type;
     std::vector<std::int64_t> sizes;
@@ -46,7 +46,7 @@ class Parcel {
            std::vector<std::int64_t> sizes, torch::Tensor& to);
   torch::Tensor packed(const torch::Device& device) const;
 
-  std::vector<Part> parts_;
+  std::vector<Slice> parts_;
   std::size_t size_ = 0;
 };
 

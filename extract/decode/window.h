@@ -42,7 +42,7 @@ struct ValueRange {
 std::uint8_t to_level(double value, const ValueRange& range);
 
 // The fraction of a frame's values that are finite.
-class FiniteShare {
+class FiniteFraction {
  public:
   void add(double value) { add(std::isfinite(value)); }
   void add(bool is_finite) {

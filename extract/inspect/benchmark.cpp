@@ -210,7 +210,7 @@ StageRate measure_input(const ExtractOptions& options, const Sample& sample,
 StageRate measure_compute(const ExtractOptions& options, const Sample& sample,
                           vit::Backbone& backbone, const torch::Device& device) {
   BackboneBatch batch(backbone, device, options.preprocessing, options.batch,
-                      [](const FramePlace&, std::span<const float>) {});
+                      [](const FeatureIndex&, std::span<const float>) {});
   std::uint32_t number = 0;
   const auto started = Clock::now();
   // Until the batch's size is found, a first batch has warmed libraries up and some more have been

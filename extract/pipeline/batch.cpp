@@ -305,7 +305,7 @@ void BackboneBatch::finish(int slot) {
   for (std::size_t i = 0; i < rows(slot).size(); ++i) {
     const Row& row = rows(slot)[i];
     const auto feature = values.subspan(i * dimension, dimension);
-    for (const FramePlace& place : row.places) sink_(place, feature);
+    for (const FeatureIndex& place : row.places) sink_(place, feature);
     counts_.frames += static_cast<std::int64_t>(row.places.size());
     recent_.add(row.digest, feature);
     row_of_.erase(row.digest);

@@ -133,7 +133,7 @@ struct BatchCounts {
 // page-locked.
 class BackboneBatch {
  public:
-  using Sink = std::function<void(const FramePlace& place, std::span<const float> row)>;
+  using Sink = std::function<void(const FeatureIndex& place, std::span<const float> row)>;
 
   // `streams`: the device's streams in tests; default: the device's own.
   BackboneBatch(vit::Backbone& backbone, const torch::Device& device,
@@ -152,7 +152,7 @@ class BackboneBatch {
  private:
   struct Row {
     FrameDigest digest;
-    std::vector<FramePlace> places;  // that show these pixels
+    std::vector<FeatureIndex> places;  // that show these pixels
   };
   struct RowPlace {
     int slot;

@@ -182,7 +182,7 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
     crop_of_slot.push_back(slot.present ? plan.crop_of(slot) : std::nullopt);
     std::string thumbnail;
     if (slot.present) {
-      FramePlace place{result.task, slot.slot};
+      FeatureIndex place{result.task, slot.slot};
       const auto frame =
           prepare(settings_.preprocessing, exam, std::move(slot), crop_of_slot.back());
       if (settings_.thumbnails > 0) thumbnail = make_thumbnail(frame.image(), settings_.thumbnails);

@@ -33,7 +33,7 @@ namespace coldframe::extract {
 // The items that decoders pass to the devices, and the queue between them.
 
 // The position of a feature: exam, frame and view.
-struct FramePlace {
+struct FeatureIndex {
   std::size_t task = 0;   // index into the tasks
   std::size_t slot = 0;   // of the frame within its exam
   std::size_t tiles = 1;  // of that frame; their features are averaged
@@ -45,10 +45,10 @@ using FrameDigest = std::array<std::byte, 16>;  // xxh3_128 of the backbone's in
 // One frame or tile as backbone input. The decoder thread computes the digest: there are more
 // decoders than batch-filling threads.
 struct DecodedFrame {
-  DecodedFrame(const FramePlace& of, std::vector<std::uint8_t> shown)
+  DecodedFrame(const FeatureIndex& of, std::vector<std::uint8_t> shown)
       : place(of), pixels(std::move(shown)), digest(xxh3_128(std::as_bytes(std::span(pixels)))) {}
 
-  FramePlace place;
+  FeatureIndex place;
   std::vector<std::uint8_t> pixels;  // [H, W, 3]
   FrameDigest digest;
 };

@@ -26,7 +26,7 @@ std::vector<std::byte> ExamAssembly::stored_tokens(std::span<const float> row) c
   return bytes;
 }
 
-ExamAssembly::Whole ExamAssembly::add_feature(const FramePlace& place, std::span<const float> row,
+ExamAssembly::Whole ExamAssembly::add_feature(const FeatureIndex& place, std::span<const float> row,
                                               std::vector<std::byte>&& tokens) {
   if (dropped_.contains(place.task)) return std::nullopt;
   Pending& exam = pending_[place.task];
@@ -50,12 +50,12 @@ std::span<float> ExamAssembly::row_of(Pending& exam, const Row& row) const {
   return std::span(values).subspan(end - width, width);
 }
 
-void ExamAssembly::add_pixels(const FramePlace& place, std::vector<std::byte>&& pixels) {
+void ExamAssembly::add_pixels(const FeatureIndex& place, std::vector<std::byte>&& pixels) {
   if (dropped_.contains(place.task)) return;
   pending_[place.task].cuts.emplace(Row{place.view, place.slot}, std::move(pixels));
 }
 
-void ExamAssembly::pool(Pending& exam, const FramePlace& place, std::span<const float> feature) {
+void ExamAssembly::pool(Pending& exam, const FeatureIndex& place, std::span<const float> feature) {
   const Row row{place.view, place.slot};
   Pooled& pooled = exam.open[row];
   pooled.sum.resize(feature.size());
@@ -155,7 +155,7 @@ void FeatureSink::add_pixels(const DecodedFrame& frame) {
   assembly_.add_pixels(frame.place, std::move(stored));
 }
 
-void FeatureSink::add_feature(const FramePlace& place, std::span<const float> row) {
+void FeatureSink::add_feature(const FeatureIndex& place, std::span<const float> row) {
   std::vector<std::byte> tokens = assembly_.stored_tokens(row);
   std::optional<Work> whole;
   {
@@ -285,7 +285,7 @@ DeviceResult compute(const ComputeDevice& device, const ExtractOptions& options,
   using Clock = std::chrono::steady_clock;
   BackboneBatch batch(
       *device.backbone, device.device, options.preprocessing, options.batch,
-      [&](const FramePlace& place, std::span<const float> row) { sink.add_feature(place, row); });
+      [&](const FeatureIndex& place, std::span<const float> row) { sink.add_feature(place, row); });
   queue.deepen(static_cast<std::size_t>(batch.size()));
   auto told = Clock::now();
   while (auto decoded = queue.pop()) {

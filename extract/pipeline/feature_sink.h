@@ -47,10 +47,10 @@ class ExamAssembly {
   // else here.
   std::vector<std::byte> stored_tokens(std::span<const float> row) const;
   // Adds a frame's feature (the row may continue after it) and stored_tokens() of the same row.
-  Whole add_feature(const FramePlace& place, std::span<const float> row,
+  Whole add_feature(const FeatureIndex& place, std::span<const float> row,
                     std::vector<std::byte>&& tokens = {});
   // Adds a frame's pixels, before its feature, if the cut stores pixels.
-  void add_pixels(const FramePlace& place, std::vector<std::byte>&& pixels);
+  void add_pixels(const FeatureIndex& place, std::vector<std::byte>&& pixels);
   // Call after its last frame was decoded; `thumbnails` as in ExamFeatures.
   Whole add_exam(std::size_t task, cache::ExamInfo info, std::vector<std::string> thumbnails = {});
   void drop(std::size_t task);  // discards its features, present and still to arrive
@@ -75,7 +75,7 @@ class ExamAssembly {
   cache::ExamFeatures put_together(Pending&& exam) const;
   void put_cuts(Pending& pending, cache::ExamFeatures& exam) const;
   std::span<float> row_of(Pending& exam, const Row& row) const;
-  void pool(Pending& exam, const FramePlace& place, std::span<const float> feature);
+  void pool(Pending& exam, const FeatureIndex& place, std::span<const float> feature);
   Whole take_if_complete(std::size_t task, Pending& pending);
 
   std::int64_t dimension_;
@@ -99,7 +99,7 @@ class FeatureSink {
   ~FeatureSink();
 
   void add_pixels(const DecodedFrame& frame);
-  void add_feature(const FramePlace& place, std::span<const float> row);
+  void add_feature(const FeatureIndex& place, std::span<const float> row);
   void add_exam(DecodedExam&& exam);
   void tell_rate();          // logs progress; not for every frame
   std::size_t unfinished();  // exams of which memory holds a part

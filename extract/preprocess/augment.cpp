@@ -163,7 +163,7 @@ using frames::Image;
 using frames::Rect;
 
 // The last part of a key. What a number means never changes: caches depend on it.
-enum class Part : std::uint64_t {
+enum class RandomStream : std::uint64_t {
   kFlip = 1,
   kVflip,
   kRotate,
@@ -281,30 +281,31 @@ Rect crop_of(const Transform& transform, int width, int height) {
 Transform draw_transform(const Augmentation& augmentation, const std::string& exam,
                          std::size_t view) {
   const std::uint64_t exam_key = xxh3_64(std::as_bytes(std::span(exam)));
-  const auto random = [&](Part part) {
+  const auto random = [&](RandomStream part) {
     return CounterRandom({augmentation.seed, exam_key, view, static_cast<std::uint64_t>(part)});
   };
-  const auto draw = [&](Part part) { return random(part).uniform(); };
+  const auto draw = [&](RandomStream part) { return random(part).uniform(); };
   Transform result;
-  if (augmentation.flip) result.flip = draw(Part::kFlip) < *augmentation.flip;
-  if (augmentation.vflip) result.vflip = draw(Part::kVflip) < *augmentation.vflip;
-  if (augmentation.rotate) result.angle = between(*augmentation.rotate, draw(Part::kRotate));
+  if (augmentation.flip) result.flip = draw(RandomStream::kFlip) < *augmentation.flip;
+  if (augmentation.vflip) result.vflip = draw(RandomStream::kVflip) < *augmentation.vflip;
+  if (augmentation.rotate)
+    result.angle = between(*augmentation.rotate, draw(RandomStream::kRotate));
   if (augmentation.scale) {
-    result.side = std::sqrt(between(*augmentation.scale, draw(Part::kScale)));
-    CounterRandom place = random(Part::kPlace);
+    result.side = std::sqrt(between(*augmentation.scale, draw(RandomStream::kScale)));
+    CounterRandom place = random(RandomStream::kPlace);
     result.x = place.uniform();
     result.y = place.uniform();
   }
   if (augmentation.brightness)
-    result.brightness = between(*augmentation.brightness, draw(Part::kBrightness));
+    result.brightness = between(*augmentation.brightness, draw(RandomStream::kBrightness));
   if (augmentation.contrast)
-    result.contrast = between(*augmentation.contrast, draw(Part::kContrast));
+    result.contrast = between(*augmentation.contrast, draw(RandomStream::kContrast));
   if (augmentation.gamma) {
     const auto [low, high] = *augmentation.gamma;
-    result.gamma = std::exp(between({std::log(low), std::log(high)}, draw(Part::kGamma)));
+    result.gamma = std::exp(between({std::log(low), std::log(high)}, draw(RandomStream::kGamma)));
   }
-  if (augmentation.noise) result.noise = between(*augmentation.noise, draw(Part::kNoise));
-  result.noise_key = random(Part::kNoisePattern).next();
+  if (augmentation.noise) result.noise = between(*augmentation.noise, draw(RandomStream::kNoise));
+  result.noise_key = random(RandomStream::kNoisePattern).next();
   return result;
 }
 

@@ -58,7 +58,7 @@ class Blocks {
   frames::Rect around_large_parts() const;
 
  private:
-  struct Part {
+  struct Component {
     std::size_t lit = 0, moving = 0;  // blocks
   };
   template <typename Wanted>
@@ -101,8 +101,8 @@ bool Blocks::full(int bx, int by, const Wanted& wanted) const {
 
 void Blocks::keep_large_parts(const cv::Mat1b& lit, const cv::Mat1b& moving) {
   cv::Mat1i number;
-  std::vector<Part> parts(label_connected_components(lit, number) + 1);
-  const auto part_of = [&](int bx, int by) -> Part& {
+  std::vector<Component> parts(label_connected_components(lit, number) + 1);
+  const auto part_of = [&](int bx, int by) -> Component& {
     return parts[static_cast<std::size_t>(number(by, bx))];
   };
   for (int by = 0; by < rows_; ++by) {
@@ -112,12 +112,12 @@ void Blocks::keep_large_parts(const cv::Mat1b& lit, const cv::Mat1b& moving) {
       part_of(bx, by).moving += moving(by, bx);
     }
   }
-  Part largest;
-  for (const Part& part : parts)
+  Component largest;
+  for (const Component& part : parts)
     largest = {std::max(largest.lit, part.lit), std::max(largest.moving, part.moving)};
   // Little motion at all (a flickering clock on a still image) decides nothing.
   const bool by_motion = largest.moving * 50 >= largest.lit && largest.moving > 0;
-  const auto size = [&](const Part& part) {
+  const auto size = [&](const Component& part) {
     return static_cast<double>(by_motion ? part.moving : part.lit);
   };
   for (int by = 0; by < rows_; ++by) {

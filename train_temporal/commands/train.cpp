@@ -791,7 +791,8 @@ class TrainingRun {
   void take_cpu();
   Placement place(const torch::Device& device) const;
   std::vector<Dataset> load(const std::vector<std::size_t>& exams,
-                            const std::vector<torch::Device>& devices, Residence where) const;
+                            const std::vector<torch::Device>& devices,
+                            FeaturePlacement where) const;
   void load_features();
   void leave_out_summary();
   Experiment experiment() const {
@@ -925,7 +926,7 @@ Placement TrainingRun::place(const torch::Device& device) const {
 
 std::vector<Dataset> TrainingRun::load(const std::vector<std::size_t>& exams,
                                        const std::vector<torch::Device>& devices,
-                                       Residence where) const {
+                                       FeaturePlacement where) const {
   const auto views = training_views(cohort_.cache, options_.views);
   return on_each(load_dataset(cohort_.cache, exams, source_kinds_, devices.front(), views, where),
                  devices);

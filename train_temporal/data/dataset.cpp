@@ -237,7 +237,7 @@ VisitFrames visit_frames(const SequenceReader& cache, std::size_t exam) {
 
 Dataset load_dataset(const SequenceReader& cache, std::span<const std::size_t> exams,
                      const std::vector<std::string>& source_kinds, const torch::Device& device,
-                     const std::vector<std::string>& views, Residence residence) {
+                     const std::vector<std::string>& views, FeaturePlacement residence) {
   Dataset dataset;
   dataset.device = device;
   dataset.views = views;
@@ -250,7 +250,7 @@ Dataset load_dataset(const SequenceReader& cache, std::span<const std::size_t> e
     dataset.sequences[index].visits = visit_frames(cache, index);
     rows += dataset.sequences[index].frames();
   }
-  if (residence == Residence::kStream) return dataset;
+  if (residence == FeaturePlacement::kStream) return dataset;
   require_memory(stored_bytes(cache, exams, RowKind::kFeatures) * views.size());
   const RowFormat format = row_format(cache, RowKind::kFeatures);
   dataset.features =
@@ -263,7 +263,7 @@ Dataset load_dataset(const SequenceReader& cache, std::span<const std::size_t> e
     });
     table += static_cast<std::size_t>(rows) * format.bytes();
   }
-  if (residence == Residence::kDevice) dataset.features = dataset.features.to(device);
+  if (residence == FeaturePlacement::kDevice) dataset.features = dataset.features.to(device);
   return dataset;
 }
 
@@ -348,27 +348,28 @@ bool fits_into_memory(std::uint64_t bytes) {
   return available == 0 || bytes < available - available / 10;
 }
 
-Placement place_features(Residence asked, std::uint64_t bytes, const torch::Device& device,
+Placement place_features(FeaturePlacement asked, std::uint64_t bytes, const torch::Device& device,
                          std::uint64_t budget) {
   const std::string size = human_bytes(bytes);
   const bool cpu = device.is_cpu();
   const std::string on_device = cpu ? ", loaded to memory" : concat(", loaded to ", device.str());
-  if (asked == Residence::kDevice) return {asked, size + on_device + ", as --features says"};
-  if (asked == Residence::kMemory) return {asked, size + ", loaded to memory, as --features says"};
-  if (asked == Residence::kStream) {
+  if (asked == FeaturePlacement::kDevice) return {asked, size + on_device + ", as --features says"};
+  if (asked == FeaturePlacement::kMemory)
+    return {asked, size + ", loaded to memory, as --features says"};
+  if (asked == FeaturePlacement::kStream) {
     return {asked, size + ", streamed from the cache, as --features says"};
   }
   const std::uint64_t most =
       budget > 0 || cpu ? budget : cuda_driver::total_memory(static_cast<int>(device.index()));
   const bool within = most == 0 || bytes <= most / 2;
   const bool memory = fits_into_memory(bytes);
-  if (within && (memory || !cpu)) return {Residence::kDevice, size + on_device};
+  if (within && (memory || !cpu)) return {FeaturePlacement::kDevice, size + on_device};
   const std::string why =
       within ? "more than the memory that is free"
              : concat("more than half of ", budget > 0 ? "--memory-budget " : "the device's ",
                       human_bytes(most));
-  if (!cpu && memory) return {Residence::kMemory, concat(size, ", loaded to memory: ", why)};
-  return {Residence::kStream, concat(size, ", streamed from the cache: ", why)};
+  if (!cpu && memory) return {FeaturePlacement::kMemory, concat(size, ", loaded to memory: ", why)};
+  return {FeaturePlacement::kStream, concat(size, ", streamed from the cache: ", why)};
 }
 
 }  // namespace coldframe::temporal

@@ -95,7 +95,7 @@ struct Arrangement {
 };
 
 // Where features are stored while a model is fitted.
-enum class Residence { kAuto, kDevice, kMemory, kStream };
+enum class FeaturePlacement { kAuto, kDevice, kMemory, kStream };
 
 // Loads the exams given by index (see SequenceReader::exams()) in each of `views`, "clean" first,
 // for `device`. SystemError, before anything is read, if they do not fit into memory; DataError if
@@ -104,7 +104,7 @@ enum class Residence { kAuto, kDevice, kMemory, kStream };
 Dataset load_dataset(const SequenceReader& cache, std::span<const std::size_t> exams,
                      const std::vector<std::string>& source_kinds, const torch::Device& device,
                      const std::vector<std::string>& views = {"clean"},
-                     Residence residence = Residence::kDevice);
+                     FeaturePlacement residence = FeaturePlacement::kDevice);
 
 // Inputs of the `clock` control, which sees no pixels: number of frames, missing frames, intervals,
 // duration, frame size, whether times are unknown, the source kind (one of `source_kinds`), and
@@ -144,13 +144,13 @@ std::vector<std::string> training_views(const SequenceReader& cache, ViewChoice 
 // cache.
 
 struct Placement {
-  Residence where = Residence::kMemory;
+  FeaturePlacement where = FeaturePlacement::kMemory;
   std::string text;  // "17.6 MiB, streamed from the cache: more than half of …"
 };
 
 // kAuto: the device if the features take at most half of its memory, or of `budget` (bytes; 0:
 // none); else host memory if it suffices; else the cache. On the CPU the device is host memory.
-Placement place_features(Residence asked, std::uint64_t bytes, const torch::Device& device,
+Placement place_features(FeaturePlacement asked, std::uint64_t bytes, const torch::Device& device,
                          std::uint64_t budget);
 
 // True if `bytes` leave a tenth of the memory that is free now, or if that is unknown.

@@ -69,7 +69,7 @@ void append_frame_columns(cache::ExamInfo& exam, const cache::ExamInfo& part,
     column.values.resize(before + part.frames());
 }
 
-using Part = StackedCaches::Part;
+using CacheExam = StackedCaches::CacheExam;
 
 class Stacker {
  public:
@@ -81,17 +81,19 @@ class Stacker {
   void require_same_rows() const;
   void join_recipes();
   void match_exams();
-  cache::ExamInfo stacked(const std::vector<Part>& parts);
+  cache::ExamInfo stacked(const std::vector<CacheExam>& parts);
   // `before`: the exam's parts that it has taken up.
-  void take_patient(const Part& part, std::span<const Part> before, cache::ExamInfo& exam) const;
-  void take_columns(const Part& part, std::span<const Part> before, cache::ExamInfo& exam);
-  void take_frames(const Part& part, cache::ExamInfo& exam) const;
-  void place_in_time(cache::ExamInfo& exam, std::span<const Part> parts) const;
-  std::vector<std::uint64_t> checksums_of(std::span<const Part> parts) const;
+  void take_patient(const CacheExam& part, std::span<const CacheExam> before,
+                    cache::ExamInfo& exam) const;
+  void take_columns(const CacheExam& part, std::span<const CacheExam> before,
+                    cache::ExamInfo& exam);
+  void take_frames(const CacheExam& part, cache::ExamInfo& exam) const;
+  void place_in_time(cache::ExamInfo& exam, std::span<const CacheExam> parts) const;
+  std::vector<std::uint64_t> checksums_of(std::span<const CacheExam> parts) const;
   std::string name_of(std::size_t cache) const {  // in messages
     return concat("'", named_[cache].path.string(), "' (", named_[cache].name, ")");
   }
-  const cache::ExamInfo& info(const Part& part) const {
+  const cache::ExamInfo& info(const CacheExam& part) const {
     return caches_[part.cache].exams()[part.exam];
   }
 
@@ -141,12 +143,12 @@ void Stacker::match_exams() {
   }
 }
 
-cache::ExamInfo Stacker::stacked(const std::vector<Part>& parts) {
+cache::ExamInfo Stacker::stacked(const std::vector<CacheExam>& parts) {
   cache::ExamInfo exam;
   exam.id = info(parts.front()).id;
   exam.revision = info(parts.front()).revision;
   exam.elapsed_start = info(parts.front()).elapsed_start;  // of all parts, or of none
-  for (const Part& part : parts) {
+  for (const CacheExam& part : parts) {
     exam.start_time = std::fmin(exam.start_time, info(part).start_time);
     const double elapsed = info(part).elapsed_start;
     if (std::isnan(elapsed) || elapsed < exam.elapsed_start) exam.elapsed_start = elapsed;
@@ -161,13 +163,13 @@ cache::ExamInfo Stacker::stacked(const std::vector<Part>& parts) {
   return exam;
 }
 
-void Stacker::take_patient(const Part& part, std::span<const Part> before,
+void Stacker::take_patient(const CacheExam& part, std::span<const CacheExam> before,
                            cache::ExamInfo& exam) const {
   const std::string& patient = info(part).patient;
   if (exam.patient.empty()) exam.patient = patient;
   if (patient.empty() || same_id(patient, exam.patient)) return;
-  const auto other =
-      std::ranges::find_if(before, [&](const Part& one) { return !info(one).patient.empty(); });
+  const auto other = std::ranges::find_if(
+      before, [&](const CacheExam& one) { return !info(one).patient.empty(); });
   throw DataError(concat("exam '", exam.id, "' is of patient '", patient, "' in ",
                          name_of(part.cache), ", and of '", exam.patient, "' in ",
                          name_of(other->cache),
@@ -175,7 +177,8 @@ void Stacker::take_patient(const Part& part, std::span<const Part> before,
                          "the same exam's"));
 }
 
-void Stacker::take_columns(const Part& part, std::span<const Part> before, cache::ExamInfo& exam) {
+void Stacker::take_columns(const CacheExam& part, std::span<const CacheExam> before,
+                           cache::ExamInfo& exam) {
   for (const auto& [name, value] : info(part).columns) {
     const auto known = std::ranges::find(exam.columns, name, &cache::ExamColumn::name);
     if (known == exam.columns.end()) {
@@ -184,7 +187,7 @@ void Stacker::take_columns(const Part& part, std::span<const Part> before, cache
       known->value = value;
     } else if (!value.empty() && !same_value(known->value, value)) {
       const auto other = std::ranges::find_if(
-          before, [&](const Part& one) { return !column_value(info(one), name).empty(); });
+          before, [&](const CacheExam& one) { return !column_value(info(one), name).empty(); });
       stacked_.contradictions.emplace(
           name, concat("the column '", name, "' of exam '", exam.id, "' is '", value, "' in ",
                        name_of(part.cache), ", and '", known->value, "' in ", name_of(other->cache),
@@ -193,7 +196,7 @@ void Stacker::take_columns(const Part& part, std::span<const Part> before, cache
   }
 }
 
-void Stacker::take_frames(const Part& part, cache::ExamInfo& exam) const {
+void Stacker::take_frames(const CacheExam& part, cache::ExamInfo& exam) const {
   const cache::ExamInfo& added = info(part);
   append_frame_columns(exam, added, named_[part.cache].name);
   exam.source_digest += (exam.source_digest.empty() ? "" : "+") + added.source_digest;
@@ -209,24 +212,24 @@ void Stacker::take_frames(const Part& part, cache::ExamInfo& exam) const {
 }
 
 // Times count from the earliest start, where all parts know theirs: as dates, or since one zero.
-void Stacker::place_in_time(cache::ExamInfo& exam, std::span<const Part> parts) const {
+void Stacker::place_in_time(cache::ExamInfo& exam, std::span<const CacheExam> parts) const {
   for (double cache::ExamInfo::*start :
        {&cache::ExamInfo::start_time, &cache::ExamInfo::elapsed_start}) {
-    const auto is_known = [&](const Part& part) { return std::isfinite(info(part).*start); };
+    const auto is_known = [&](const CacheExam& part) { return std::isfinite(info(part).*start); };
     if (!std::ranges::all_of(parts, is_known)) continue;
     auto time = exam.time_s.begin();
-    for (const Part& part : parts)
+    for (const CacheExam& part : parts)
       for (std::size_t t = 0; t < info(part).frames(); ++t)
         *time++ += info(part).*start - exam.*start;
     return;
   }
 }
 
-std::vector<std::uint64_t> Stacker::checksums_of(std::span<const Part> parts) const {
+std::vector<std::uint64_t> Stacker::checksums_of(std::span<const CacheExam> parts) const {
   std::vector<std::uint64_t> checksums;
   for (std::size_t view = 0; view < caches_.front().views().size(); ++view) {
     std::vector<std::uint64_t> own;
-    for (const Part& part : parts) {
+    for (const CacheExam& part : parts) {
       own.push_back(part.cache);
       own.push_back(caches_[part.cache].checksums(part.exam)[view]);
     }
@@ -240,7 +243,7 @@ StackedCaches Stacker::run() {
   require_same_rows();
   join_recipes();
   match_exams();
-  for (const std::vector<Part>& parts : stacked_.parts) {
+  for (const std::vector<CacheExam>& parts : stacked_.parts) {
     stacked_.exams.push_back(stacked(parts));
     stacked_.exams.back().ordinal = stacked_.exams.size() - 1;
     stacked_.checksums.push_back(checksums_of(parts));
@@ -264,7 +267,7 @@ void scan_stacked(std::span<const cache::CacheReader> caches, const StackedCache
     for (std::size_t c = 0; c < caches.size(); ++c) {
       std::vector<std::size_t> own, at;
       for (std::size_t i = 0; i < block.size(); ++i) {
-        const auto part = std::ranges::find(stacked.parts[block[i]], c, &Part::cache);
+        const auto part = std::ranges::find(stacked.parts[block[i]], c, &CacheExam::cache);
         if (part == stacked.parts[block[i]].end()) continue;
         own.push_back(part->exam);
         at.push_back(i);
@@ -291,7 +294,7 @@ std::vector<std::string> stream_names(std::span<const cache::ExamInfo> exams,
 
 namespace {
 
-using Place = MergedStreams::Place;
+using StreamFrame = MergedStreams::StreamFrame;
 
 // The number of each frame's stream.
 std::vector<std::size_t> streams_of(const cache::ExamInfo& exam, const std::string& column,
@@ -309,16 +312,17 @@ std::vector<std::size_t> streams_of(const cache::ExamInfo& exam, const std::stri
   return streams;
 }
 
-std::vector<Place> places_of(const cache::ExamInfo& exam, const std::vector<std::size_t>& streams) {
+std::vector<StreamFrame> places_of(const cache::ExamInfo& exam,
+                                   const std::vector<std::size_t>& streams) {
   const std::vector<std::size_t> instants = instants_of(exam.time_s, streams);
-  std::vector<Place> places;
+  std::vector<StreamFrame> places;
   for (std::size_t frame = 0; frame < streams.size(); ++frame)
     places.push_back({instants[frame], streams[frame]});
   return places;
 }
 
 // "FA+ICGA": the streams of which an exam has a frame.
-std::string names_of(const cache::ExamInfo& exam, const std::vector<Place>& places,
+std::string names_of(const cache::ExamInfo& exam, const std::vector<StreamFrame>& places,
                      const std::vector<std::string>& names) {
   std::vector<std::string> seen;
   for (std::size_t s = 0; s < names.size(); ++s)
@@ -339,14 +343,14 @@ void take(std::string& to, const std::string& value, bool is_taken) {
 
 // The exam with an instant's frames as one. Of these the one that is stored first gives its time,
 // and the first that has them file and values.
-cache::ExamInfo merged_info(const cache::ExamInfo& exam, const std::vector<Place>& places,
+cache::ExamInfo merged_info(const cache::ExamInfo& exam, const std::vector<StreamFrame>& places,
                             const std::string& column, const std::vector<std::string>& names) {
   cache::ExamInfo info = exam;
   add_column(info, names_of(exam, places, names));
   std::erase_if(info.frame_columns,
                 [&](const cache::FrameColumn& one) { return one.name == column; });
   std::size_t instants = 0;
-  for (const Place& place : places) instants = std::max(instants, place.instant + 1);
+  for (const StreamFrame& place : places) instants = std::max(instants, place.instant + 1);
   info.time_s.assign(instants, cache::kUnknownTime);
   info.present.assign(instants, 0);
   info.frame_index.clear();
@@ -374,7 +378,7 @@ void fill(std::span<std::byte> row, Bits value) {
 
 // The columns of which frames of one instant have different values.
 std::set<std::string> disputed_columns(const cache::ExamInfo& exam, const cache::ExamInfo& merged,
-                                       const std::vector<Place>& places) {
+                                       const std::vector<StreamFrame>& places) {
   std::set<std::string> names;
   for (const cache::FrameColumn& column : merged.frame_columns) {
     const std::vector<std::string>& values = frame_column(exam, column.name)->values;
@@ -412,7 +416,7 @@ MergedStreams merge_streams(std::span<const cache::ExamInfo> exams, const std::s
   return merged;
 }
 
-bool has_stream(const cache::ExamInfo& stored, std::span<const MergedStreams::Place> places,
+bool has_stream(const cache::ExamInfo& stored, std::span<const MergedStreams::StreamFrame> places,
                 std::size_t stream) {
   for (std::size_t frame = 0; frame < places.size(); ++frame)
     if (stored.present[frame] && places[frame].stream == stream) return true;
@@ -438,7 +442,7 @@ StreamMatches count_matches(std::span<const cache::ExamInfo> stored, const Merge
   return matches;
 }
 
-void merge_rows(const cache::ExamInfo& stored, std::span<const MergedStreams::Place> places,
+void merge_rows(const cache::ExamInfo& stored, std::span<const MergedStreams::StreamFrame> places,
                 std::size_t streams, std::size_t value_bytes, std::span<const std::byte> rows,
                 std::span<std::byte> merged) {
   constexpr std::uint16_t kHalfNan = 0x7e00, kHalfOne = 0x3c00;

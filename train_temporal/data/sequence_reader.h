@@ -28,13 +28,13 @@ inline constexpr const char* kStreamColumn = "stream";
 inline constexpr const char* kRecipesOfStreams = "streams";
 
 struct StackedCaches {
-  struct Part {  // one cache's part of an exam
+  struct CacheExam {  // one cache's part of an exam
     std::size_t cache, exam;
   };
   std::vector<std::string> names;  // of the caches' streams
   cache::Recipe recipe;
   std::vector<cache::ExamInfo> exams;
-  std::vector<std::vector<Part>> parts;               // [exam] in the order of frames
+  std::vector<std::vector<CacheExam>> parts;          // [exam] in the order of frames
   std::vector<std::vector<std::uint64_t>> checksums;  // [exam][view] combined over its parts
   std::vector<cache::Failure> failures;
   // By column: the message that two caches have different values for an exam.
@@ -70,12 +70,12 @@ std::vector<std::string> stream_names(std::span<const cache::ExamInfo> exams,
 inline constexpr const char* kStreamsColumn = "streams";
 
 struct MergedStreams {
-  struct Place {  // of a stored frame
+  struct StreamFrame {  // of a stored frame
     std::size_t instant, stream;
   };
-  std::vector<std::string> names;          // in the order of their features
-  std::vector<cache::ExamInfo> exams;      // whose frames are instants
-  std::vector<std::vector<Place>> places;  // [exam][frame as stored]
+  std::vector<std::string> names;                // in the order of their features
+  std::vector<cache::ExamInfo> exams;            // whose frames are instants
+  std::vector<std::vector<StreamFrame>> places;  // [exam][frame as stored]
   // Frame columns whose values differ within an instant, and the first exam where they do.
   std::map<std::string, std::string> disputed;
 };
@@ -88,7 +88,7 @@ MergedStreams merge_streams(std::span<const cache::ExamInfo> exams, const std::s
                             std::vector<std::string> names);
 
 // True if the stored exam has a frame of that stream.
-bool has_stream(const cache::ExamInfo& stored, std::span<const MergedStreams::Place> places,
+bool has_stream(const cache::ExamInfo& stored, std::span<const MergedStreams::StreamFrame> places,
                 std::size_t stream);
 
 // Counts exams and instants with a frame, and those with more than one stream.
@@ -99,7 +99,7 @@ StreamMatches count_matches(std::span<const cache::ExamInfo> stored, const Merge
 
 // Makes the merged rows of an exam, [instants, merged_width()], from the stored rows.
 // `value_bytes`: size of a feature, 2 (float16) or 4 (float32).
-void merge_rows(const cache::ExamInfo& stored, std::span<const MergedStreams::Place> places,
+void merge_rows(const cache::ExamInfo& stored, std::span<const MergedStreams::StreamFrame> places,
                 std::size_t streams, std::size_t value_bytes, std::span<const std::byte> rows,
                 std::span<std::byte> merged);
 

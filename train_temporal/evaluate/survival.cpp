@@ -20,16 +20,16 @@ namespace {
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 
 // Counts what happens at one time.
-struct Moment {
+struct TimePoint {
   double time = 0;
   std::size_t at_risk = 0, events = 0, censored = 0;
 };
 
-std::vector<Moment> moments_of(const Outcomes& outcomes) {
+std::vector<TimePoint> moments_of(const Outcomes& outcomes) {
   std::vector<std::size_t> order(outcomes.time.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t i) { return outcomes.time[i]; });
-  std::vector<Moment> moments;
+  std::vector<TimePoint> moments;
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
     const double time = outcomes.time[order[rank]];
     if (moments.empty() || moments.back().time != time)
@@ -111,7 +111,7 @@ double KaplanMeier::at(double when) const {
   return step == time.size() ? 1 : survival[step];
 }
 
-ShareAt KaplanMeier::share_at(double when) const {
+SurvivalEstimate KaplanMeier::share_at(double when) const {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   const std::size_t step = step_at(when);
   if (step == time.size()) return {};
@@ -123,7 +123,7 @@ KaplanMeier survival_curve(const Outcomes& outcomes, double level) {
   const double z = normal_quantile((1 + level) / 2);
   KaplanMeier curve;
   double survival = 1, variance = 0;
-  for (const Moment& moment : moments_of(outcomes)) {
+  for (const TimePoint& moment : moments_of(outcomes)) {
     const auto n = static_cast<double>(moment.at_risk), d = static_cast<double>(moment.events);
     survival *= 1 - d / n;
     if (d < n) variance += d / (n * (n - d));
@@ -138,7 +138,7 @@ KaplanMeier survival_curve(const Outcomes& outcomes, double level) {
 KaplanMeier censoring_curve(const Outcomes& outcomes) {
   KaplanMeier curve;
   double survival = 1;
-  for (const Moment& moment : moments_of(outcomes)) {
+  for (const TimePoint& moment : moments_of(outcomes)) {
     const std::size_t at_risk = moment.at_risk - moment.events;
     if (moment.censored > 0)
       survival *= 1 - static_cast<double>(moment.censored) / static_cast<double>(at_risk);

@@ -18,7 +18,7 @@ struct Outcomes {
 };
 
 // NaN: undefined.
-struct ShareAt {
+struct SurvivalEstimate {
   double value = 1, low = 1, high = 1;
 
   // Greenwood's variance is 0 if survival is 1 or 0.
@@ -34,7 +34,7 @@ struct KaplanMeier {
   double at(double when) const;
   // For survival_curve(): value and interval; undefined if nobody without an event was followed up
   // to `when`.
-  ShareAt share_at(double when) const;
+  SurvivalEstimate share_at(double when) const;
   // Index of the last time at or before `when`; time.size(): none.
   std::size_t step_at(double when) const;
 };
@@ -93,7 +93,7 @@ MetricValue integrated_brier(const Outcomes& outcomes, const PredictedSurvival& 
 struct SurvivalGroup {
   std::size_t exams = 0, events = 0;  // up to the horizon
   double predicted = 0;               // mean
-  ShareAt observed;                   // of survival_curve()
+  SurvivalEstimate observed;          // of survival_curve()
 };
 std::vector<SurvivalGroup> calibration_at(const Outcomes& outcomes,
                                           std::span<const double> survival, double horizon,

@@ -69,14 +69,14 @@ double LossSum::mean() const {
     return settled.mean();
   }
   double sum = 0;
-  for (const Part& part : targets) sum += part.weight > 0 ? part.loss / part.weight : 0;
+  for (const TargetSum& part : targets) sum += part.weight > 0 ? part.loss / part.weight : 0;
   const std::size_t labeled = labeled_targets();
   return labeled > 1 ? sum / static_cast<double>(labeled) : sum;
 }
 
 std::size_t LossSum::labeled_targets() const {
   std::size_t count = 0;
-  for (const Part& part : targets) count += part.weight > 0;
+  for (const TargetSum& part : targets) count += part.weight > 0;
   return count;
 }
 
@@ -131,7 +131,7 @@ void Objective::couple(const BatchOutputs& batch) {
 }
 
 LossSum Objective::weights_of(std::span<const BatchItem> items) const {
-  LossSum sum{std::vector<LossSum::Part>(losses_.size())};
+  LossSum sum{std::vector<LossSum::TargetSum>(losses_.size())};
   for (const BatchItem& item : items) {
     const std::size_t rows = targets_.per_frame() ? item.frames.features.size() : 1;
     for (std::size_t i = 0; i < rows; ++i) {
@@ -201,7 +201,7 @@ bool Objective::judges(const std::vector<std::size_t>& exams) const {
 
 LossSum Objective::of(std::span<const double> outputs,
                       const std::vector<std::size_t>& exams) const {
-  LossSum sum{std::vector<LossSum::Part>(losses_.size())};
+  LossSum sum{std::vector<LossSum::TargetSum>(losses_.size())};
   std::vector<std::vector<double>> coupled(losses_.size()), labels(losses_.size());
   for (std::size_t exam : exams) {
     for (std::size_t row = 0; row < targets_.rows(exam); ++row) {

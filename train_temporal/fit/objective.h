@@ -37,10 +37,10 @@ double draw_beta(double alpha, CounterRandom& random);
 
 // Sums of losses and their divisors by target, so that the sums of parts of a batch add up.
 struct LossSum {
-  struct Part {
+  struct TargetSum {
     double loss = 0, weight = 0;
   };
-  std::vector<Part> targets;
+  std::vector<TargetSum> targets;
   torch::Tensor on_device = {};  // double: first target's loss on the device; adds to `targets`
 
   // The mean over targets of each target's mean loss over its labelled exams (or frames); targets

@@ -21,7 +21,7 @@ constexpr std::int64_t kChunk = 16384;  // values a turn; fixed, as the norm's s
 AdamW::AdamW(const std::vector<OptimizedModule>& modules, double weight_decay) {
   torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> all, flat, decay;
-  std::vector<Run> runs;  // of adjacent parameters with the same rate and decay
+  std::vector<ContiguousRange> runs;  // of adjacent parameters with the same rate and decay
   std::int64_t size = 0;
   for (const auto& [module, rate, kept, rates] : modules) {
     bool first = true;
@@ -49,7 +49,7 @@ AdamW::AdamW(const std::vector<OptimizedModule>& modules, double weight_decay) {
   first_moment_ = torch::zeros_like(parameters_);
   second_moment_ = torch::zeros_like(parameters_);
   steps_there_ = torch::zeros({}, parameters_.options().dtype(torch::kFloat32));
-  for (const Run& run : runs) add_to_group(run);
+  for (const ContiguousRange& run : runs) add_to_group(run);
   std::int64_t offset = 0;
   for (torch::Tensor& parameter : all) {
     const std::int64_t values = parameter.numel();
@@ -59,7 +59,7 @@ AdamW::AdamW(const std::vector<OptimizedModule>& modules, double weight_decay) {
   }
 }
 
-void AdamW::add_to_group(const Run& run) {
+void AdamW::add_to_group(const ContiguousRange& run) {
   auto group = std::ranges::find_if(groups_, [&](const Group& known) {
     return known.rate == run.rate && known.decay == run.decay;
   });
@@ -101,7 +101,7 @@ void AdamW::norm_by_operations(double max_norm) {
   if (max_norm > 0) divisor_ = ((norm_ + kSmallNorm) / max_norm).clamp_min(1).to(torch::kFloat32);
 }
 
-void AdamW::step_on_cpu(const Part& module, double learning_rate, ThreadTeam& team) {
+void AdamW::step_on_cpu(const ParameterRange& module, double learning_rate, ThreadTeam& team) {
   const auto t = static_cast<double>(steps_);
   AdamStep all;
   all.gradient_scale = static_cast<float>(gradient_scale_);
@@ -147,7 +147,8 @@ void AdamW::step(double learning_rate, ThreadTeam& team) {
   torch::NoGradGuard no_grad;
   ++steps_;
   if (!has_kernels()) return step_groups(torch::full({}, learning_rate, steps_there_.options()));
-  for (const Part& module : parts_) step_on_cpu(module, module.rate * learning_rate, team);
+  for (const ParameterRange& module : parts_)
+    step_on_cpu(module, module.rate * learning_rate, team);
   gradient_scale_ = 1;
 }
 

@@ -59,11 +59,11 @@ class AdamW {
   void set_steps(std::int64_t steps);
 
  private:
-  struct Part {
+  struct ParameterRange {
     std::int64_t begin, size;
     double rate;
   };
-  struct Run {
+  struct ContiguousRange {
     std::int64_t begin, size;
     double rate, decay;
   };
@@ -73,10 +73,10 @@ class AdamW {
     double rate, decay;
     std::vector<torch::Tensor> parameters, gradients, first_moment, second_moment, steps;
   };
-  void add_to_group(const Run& run);
+  void add_to_group(const ContiguousRange& run);
   double sum_gradients(ThreadTeam& team, std::span<float* const> parts);
   void norm_by_operations(double max_norm);
-  void step_on_cpu(const Part& part, double learning_rate, ThreadTeam& team);
+  void step_on_cpu(const ParameterRange& part, double learning_rate, ThreadTeam& team);
   void step_groups(const torch::Tensor& learning_rate);
 
   // Our kernels support float32 on the CPU only.
@@ -86,7 +86,7 @@ class AdamW {
 
   torch::Tensor parameters_, gradients_, first_moment_, second_moment_, decay_;
   torch::Tensor norm_;                    // of the gradients, on their device
-  std::vector<Part> parts_;               // adjacent parameters with the same rate
+  std::vector<ParameterRange> parts_;     // adjacent parameters with the same rate
   std::vector<Group> groups_;             // the same by decay
   std::optional<torch::Tensor> divisor_;  // of the gradients, for clipping: a float on their device
   torch::Tensor steps_there_;             // steps_ as a float on the parameters' device

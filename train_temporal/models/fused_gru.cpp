@@ -35,7 +35,7 @@ GruPass::GruPass(const GruShape& shape)
       passes_(static_cast<std::size_t>(shape.layers * shape.directions())),
       outputs_(static_cast<std::size_t>(shape.layers)) {}
 
-std::size_t GruPass::index(Place at) const {
+std::size_t GruPass::index(LayerDirection at) const {
   return static_cast<std::size_t>(at.layer * shape_.directions() + at.direction);
 }
 
@@ -56,7 +56,7 @@ void GruPass::forward(std::span<const GruWeights> weights, const PackedSteps& st
   for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
     float* output = outputs_[static_cast<std::size_t>(layer)].sized(steps.rows * shape_.width());
     for (std::int64_t direction = 0; direction < shape_.directions(); ++direction) {
-      const Place at{layer, direction};
+      const LayerDirection at{layer, direction};
       run(at, weights[index(at)], steps, layer_input(layer, x));
     }
     if (masks.empty() || layer + 1 == shape_.layers) continue;
@@ -64,7 +64,8 @@ void GruPass::forward(std::span<const GruWeights> weights, const PackedSteps& st
   }
 }
 
-void GruPass::run(Place at, const GruWeights& weights, const PackedSteps& steps, const float* x) {
+void GruPass::run(LayerDirection at, const GruWeights& weights, const PackedSteps& steps,
+                  const float* x) {
   const SequenceKernels& k = kernels();
   const std::int64_t hidden = shape_.hidden, gates = 3 * hidden, width = shape_.width();
   const std::int64_t inputs = shape_.layer_input(at.layer);
@@ -100,7 +101,7 @@ void GruPass::backward(std::span<const GruWeights> weights, const PackedSteps& s
     float* d_input = gradient.x;
     if (layer > 0) d_input = d_outputs_[layer % 2].sized(steps.rows * inputs);
     for (std::int64_t direction = 0; direction < shape_.directions(); ++direction) {
-      const Place at{layer, direction};
+      const LayerDirection at{layer, direction};
       const std::size_t i = index(at);
       const float* d_last = gradient.last.empty() ? nullptr : gradient.last[i];
       run_back(at, weights[i], steps, d_output, d_last);
@@ -117,7 +118,7 @@ void GruPass::backward(std::span<const GruWeights> weights, const PackedSteps& s
 }
 
 // Leaves the gradients of W_ih x in projected_ and those of W_hh h in d_recurrent_.
-void GruPass::run_back(Place at, const GruWeights& weights, const PackedSteps& steps,
+void GruPass::run_back(LayerDirection at, const GruWeights& weights, const PackedSteps& steps,
                        const float* d_output, const float* d_last) {
   const SequenceKernels& k = kernels();
   const std::int64_t hidden = shape_.hidden, gates = 3 * hidden, width = shape_.width();
@@ -143,7 +144,7 @@ void GruPass::run_back(Place at, const GruWeights& weights, const PackedSteps& s
   });
 }
 
-void GruPass::add_parameters(Place at, const PackedSteps& steps, const float* x,
+void GruPass::add_parameters(LayerDirection at, const PackedSteps& steps, const float* x,
                              const GruGradients& gradients, bool fresh) {
   const SequenceKernels& k = kernels();
   const std::int64_t hidden = shape_.hidden, gates = 3 * hidden;

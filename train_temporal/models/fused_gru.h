@@ -98,15 +98,15 @@ class GruPass {
   struct LayerPass {  // one layer in one direction
     Buffer gates, previous, state;
   };
-  struct Place {
+  struct LayerDirection {
     std::int64_t layer, direction;
   };
-  std::size_t index(Place at) const;
+  std::size_t index(LayerDirection at) const;
   const float* layer_input(std::int64_t layer, const float* x) const;
-  void run(Place at, const GruWeights& weights, const PackedSteps& steps, const float* x);
-  void run_back(Place at, const GruWeights& weights, const PackedSteps& steps,
+  void run(LayerDirection at, const GruWeights& weights, const PackedSteps& steps, const float* x);
+  void run_back(LayerDirection at, const GruWeights& weights, const PackedSteps& steps,
                 const float* d_output, const float* d_last);
-  void add_parameters(Place at, const PackedSteps& steps, const float* x,
+  void add_parameters(LayerDirection at, const PackedSteps& steps, const float* x,
                       const GruGradients& gradients, bool fresh);
 
   GruShape shape_;

@@ -65,7 +65,7 @@ Way way_of(const Row& row, const Query& query, std::int64_t exams) {
   return way;
 }
 
-MostExams most_exams(const Query& query, const Part& part, const Row& row) {
+MostExams most_exams(const Query& query, const PartCosts& part, const Row& row) {
   std::map<std::int64_t, std::uint64_t> known;
   const auto bytes_of = [&](std::int64_t exams) {
     const auto [place, is_new] = known.try_emplace(exams);
@@ -172,14 +172,14 @@ std::vector<Trained> trained_parts(const Query& query) {
 }
 
 Row plan_row(const Query& query, const Trained& trained, const Way& way) {
-  return Part(query, trained).row(way);
+  return PartCosts(query, trained).row(way);
 }
 
 std::vector<Row> plan_rows(const Query& query) {
   std::vector<Row> rows;
   const std::int64_t frames = query.all_frames();
   for (const Trained& trained : trained_parts(query)) {
-    const Part part(query, trained);
+    const PartCosts part(query, trained);
     if (trained.blocks == 0) {
       rows.push_back(part.row({}));
       continue;
@@ -201,7 +201,7 @@ std::vector<Row> plan_rows(const Query& query) {
 }
 
 std::vector<Row> rows_within(const Query& query, const Trained& trained, std::uint64_t memory) {
-  const Part part(query, trained);
+  const PartCosts part(query, trained);
   std::vector<Row> rows;
   if (trained.blocks == 0) {
     rows.push_back(part.row({}));
@@ -217,7 +217,7 @@ std::vector<Row> rows_within(const Query& query, const Trained& trained, std::ui
 
 std::vector<MostExams> most_exams(const Query& query, const std::vector<Row>& rows) {
   std::vector<MostExams> most;
-  std::optional<Part> part;
+  std::optional<PartCosts> part;
   for (const Row& row : rows) {
     if (!part || part->trained() != row.trained) part.emplace(query, row.trained);
     most.push_back(most_exams(query, *part, row));
@@ -313,7 +313,7 @@ std::string schedule_name(const Way& way, std::int64_t frames, std::int64_t exam
 
 }  // namespace
 
-Part::Part(const Query& query, const Trained& trained)
+PartCosts::PartCosts(const Query& query, const Trained& trained)
     : query_(query),
       trained_(trained),
       shape_(shape_of(query, trained)),
@@ -326,15 +326,15 @@ Part::Part(const Query& query, const Trained& trained)
   task_ = tune::step_task(*costs_, tune::chunk_uses(costs_), query.all_frames());
 }
 
-tune::StepTask Part::task(std::int64_t exams) const {
+tune::StepTask PartCosts::task(std::int64_t exams) const {
   tune::StepTask task = task_;
   task.frames = exams * query_.frames;
   task.head = temporal_bytes(exams);
   return task;
 }
 
-Bytes Part::bytes(const Way& way, std::uint64_t peak, std::int64_t exams,
-                  std::int64_t at_once) const {
+Bytes PartCosts::bytes(const Way& way, std::uint64_t peak, std::int64_t exams,
+                       std::int64_t at_once) const {
   const std::uint64_t fixed = count(at_once * query_.frames) * task_.fixed;
   Bytes bytes =
       parameter_bytes(query_, vit_.all + vit_.trained + parameters_, vit_.trained + parameters_);
@@ -347,13 +347,13 @@ Bytes Part::bytes(const Way& way, std::uint64_t peak, std::int64_t exams,
   return bytes;
 }
 
-double Part::memory_before_device(std::uint64_t memory) const {
+double PartCosts::memory_before_device(std::uint64_t memory) const {
   if (!query_.cuda) return double(memory);
   const double taken = double(kContext + cuda_training_workspaces());
   return std::ceil((double(memory) - taken + 1) / (1 + kFragments)) - 1;
 }
 
-Row Part::row(const Way& way, const tune::Use& use, std::int64_t at_once) const {
+Row PartCosts::row(const Way& way, const tune::Use& use, std::int64_t at_once) const {
   Row row;
   row.trained = trained_;
   row.way = way;
@@ -369,7 +369,7 @@ Row Part::row(const Way& way, const tune::Use& use, std::int64_t at_once) const 
   return row;
 }
 
-std::vector<Row> Part::rows_within(std::uint64_t budget) const {
+std::vector<Row> PartCosts::rows_within(std::uint64_t budget) const {
   const auto task_of = [this](std::int64_t exams) { return task(exams); };
   const std::int64_t at_once =
       query_.coupled ? query_.exams
@@ -380,11 +380,11 @@ std::vector<Row> Part::rows_within(std::uint64_t budget) const {
   return rows;
 }
 
-std::uint64_t Part::frame_bytes() const {
+std::uint64_t PartCosts::frame_bytes() const {
   if (is_cached()) return kFloat * count(shape_.feature_count());
   return shape_.cut == 0 ? count(3 * shape_.image_size.pixels()) : shape_.token_bytes() / 2;
 }
-std::uint64_t Part::temporal_bytes(std::int64_t exams) const {
+std::uint64_t PartCosts::temporal_bytes(std::int64_t exams) const {
   const double n = double(exams * query_.frames), b = double(exams);
   const bool fused = is_cached() && !query_.cuda && !query_.half && config_.has_kernels();
   return kFloat * static_cast<std::uint64_t>(

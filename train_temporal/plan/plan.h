@@ -148,9 +148,9 @@ std::vector<Change> changes(const Query& query, const Trained& trained, std::uin
 // Bytes and seconds of a step that trains one part of a ViT. What does not depend on the number
 // of exams is found once.
 
-class Part {
+class PartCosts {
  public:
-  Part(const Query& query, const Trained& trained);
+  PartCosts(const Query& query, const Trained& trained);
 
   const Trained& trained() const { return trained_; }
   tune::StepTask task(std::int64_t exams) const;

@@ -249,7 +249,7 @@ bool order_matters(const TargetReport& report) {
 // A model that sees less of the frames.
 constexpr Claim baseline(std::string_view control, std::string_view what) {
   return {.control = control,
-          .said = Said::kIfLearntOrWorse,
+          .said = ClaimCondition::kIfLearntOrWorse,
           .figures = "{metric}",
           .better = "{What} gives less than {main} ({figures}).",
           .worse = "{What} gives more than {main} ({figures}): prefer it.",
@@ -262,7 +262,7 @@ constexpr Claim baseline(std::string_view control, std::string_view what) {
 // recomputed.
 constexpr Claim kClaims[] = {
     {.control = kAgainst,
-     .said = Said::kAlways,
+     .said = ClaimCondition::kAlways,
      .figures = "{metric} of {against} on the same exams",
      .better = "{main} is better than {against} ({figures}).",
      .worse = "{main} is worse than {against} ({figures}).",
@@ -270,7 +270,7 @@ constexpr Claim kClaims[] = {
      .undecided = "Whether {main} is better or worse than {against} is undecided ({figures})."},
     // If such a simple model is better, that is stated first: the run then has no finding.
     {.control = "summary",
-     .said = Said::kIfLearntOrWorse,
+     .said = ClaimCondition::kIfLearntOrWorse,
      .figures = "{metric} of it",
      .better = "A linear model on summaries of the frames gives less than {main} ({figures}).",
      .worse = "A linear model on summaries of the frames does better than {main} ({figures}): use "
@@ -282,7 +282,7 @@ constexpr Claim kClaims[] = {
                   "undecided ({figures}).",
      .worse_leads = true},
     {.control = "frozen",
-     .said = Said::kAlways,
+     .said = ClaimCondition::kAlways,
      .figures = "{metric} of {main} on frozen features",
      .better = "Tuning the ViT paid: {main} does worse without ({figures}).",
      .worse = "Tuning the ViT did harm ({figures}): keep the frozen one.",
@@ -293,7 +293,7 @@ constexpr Claim kClaims[] = {
      .arises = [](const TargetReport& report) { return report.tuned; },
      .better_if_learnt = true},
     {.control = "shuffled",
-     .said = Said::kIfLearnt,
+     .said = ClaimCondition::kIfLearnt,
      .figures = "{metric} with shuffled frames",
      .better = "The order of frames carries part of what {main} found: it loses when it is trained "
                "and tested on shuffled frames ({figures}).",
@@ -310,7 +310,7 @@ constexpr Claim kClaims[] = {
     baseline("mean", "The mean of the frames"),
     baseline(kOnlyStream, "The stream {stream} alone"),
     {.control = "blank",
-     .said = Said::kIfLearnt,
+     .said = ClaimCondition::kIfLearnt,
      .figures = "{metric} of it",
      .better = "The features carry part of what {main} found: without them, with {rest} alone, "
                "it does worse ({figures}).",
@@ -323,7 +323,7 @@ constexpr Claim kClaims[] = {
      .unexamined = "features rather than times{and covariates} (control 'blank')",
      .arises = order_matters},
     {.control = "covariates",
-     .said = Said::kIfLearnt,
+     .said = ClaimCondition::kIfLearnt,
      .figures = "{metric} of {covariates} alone",
      .better =
          "The pixels add to the covariates: {covariates} alone do worse than {main} ({figures}).",
@@ -336,7 +336,7 @@ constexpr Claim kClaims[] = {
      .unexamined = "pixels beside the covariates (control 'covariates')",
      .arises = [](const TargetReport& report) { return !report.covariates.empty(); }},
     {.control = "clock",
-     .said = Said::kIfLearnt,
+     .said = ClaimCondition::kIfLearnt,
      .figures = "{metric} of these alone",
      .better = "{main} knows more than {facts} do ({figures}).",
      .worse = "The pixels are not shown to carry what {main} found: {facts} alone do better "
@@ -635,8 +635,8 @@ std::vector<std::string> verdict(const TargetReport& report) {
     const std::vector<Control> controls = controls_of(claim, report);
     for (const Control& control : controls) {
       const bool worse = control.main_is == Comparison::kWorse;
-      const bool said =
-          learnt || claim.said == Said::kAlways || (claim.said == Said::kIfLearntOrWorse && worse);
+      const bool said = learnt || claim.said == ClaimCondition::kAlways ||
+                        (claim.said == ClaimCondition::kIfLearntOrWorse && worse);
       if (!said) continue;
       lines.insert(
           worse && claim.worse_leads ? lines.begin() : lines.end(),

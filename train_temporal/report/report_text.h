@@ -87,13 +87,13 @@ const ScaleWords& words_of(Scale scale);
 // Stands for a control's name: the model of another run that the report compares with.
 inline constexpr std::string_view kAgainst = "{against}";
 
-enum class Said { kAlways, kIfLearnt, kIfLearntOrWorse };
+enum class ClaimCondition { kAlways, kIfLearnt, kIfLearntOrWorse };
 
 // The sentences about a control, by how the main model compares with it. Words in braces are those
 // of words_for() in report_text.cpp.
 struct Claim {
   std::string_view control;  // its name, or the prefix of such names
-  Said said;
+  ClaimCondition said;
   std::string_view figures;  // the subject of the metric
   std::string_view better, worse, equal, undecided;
   std::string_view what = {};  // {What}, and in lower case {what}

@@ -333,12 +333,13 @@ Dataset Ensemble::load_features(const SequenceReader& cache, const std::vector<s
 }
 
 // A tuned model makes its own features; others are loaded where memory has room for them.
-Residence Ensemble::residence_of(const SequenceReader& cache, const std::vector<std::size_t>& exams,
-                                 const torch::Device& device) const {
-  if (card().tuned) return Residence::kStream;
+FeaturePlacement Ensemble::residence_of(const SequenceReader& cache,
+                                        const std::vector<std::size_t>& exams,
+                                        const torch::Device& device) const {
+  if (card().tuned) return FeaturePlacement::kStream;
   const std::uint64_t bytes = stored_bytes(cache, exams, RowKind::kFeatures);
-  const Placement placement = place_features(Residence::kAuto, bytes, device, 0);
-  if (placement.where == Residence::kStream) log_info_once("features: " + placement.text);
+  const Placement placement = place_features(FeaturePlacement::kAuto, bytes, device, 0);
+  if (placement.where == FeaturePlacement::kStream) log_info_once("features: " + placement.text);
   return placement.where;
 }
 

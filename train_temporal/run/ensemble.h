@@ -94,8 +94,8 @@ class Ensemble {
   void warn_of_late_horizons(double horizon) const;
   Dataset load_features(const SequenceReader& cache, const std::vector<std::size_t>& exams,
                         const torch::Device& device) const;
-  Residence residence_of(const SequenceReader& cache, const std::vector<std::size_t>& exams,
-                         const torch::Device& device) const;
+  FeaturePlacement residence_of(const SequenceReader& cache, const std::vector<std::size_t>& exams,
+                                const torch::Device& device) const;
   std::vector<TrainedModel> models_;
   std::size_t described_ = 0;
   std::filesystem::path labels_;

@@ -580,10 +580,10 @@ void add_resources(OptionRows& rows, TrainOptions& options) {
       "fits side by side, which share threads and budget; 0: one per thread, up to 8 on each "
       "GPU (--device cuda takes all), or one under a budget");
   rows.word("features", options.features,
-            {{"auto", Residence::kAuto},
-             {"device", Residence::kDevice},
-             {"memory", Residence::kMemory},
-             {"stream", Residence::kStream}},
+            {{"auto", FeaturePlacement::kAuto},
+             {"device", FeaturePlacement::kDevice},
+             {"memory", FeaturePlacement::kMemory},
+             {"stream", FeaturePlacement::kStream}},
             "WHERE",
             "device, memory or stream (from the cache, as they are wanted); auto: the first where "
             "they fit");

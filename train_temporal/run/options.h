@@ -147,7 +147,7 @@ struct TrainOptions : ModelChoice {
   std::string device = "cpu";
   std::size_t threads = 0;  // 0: one per core
   std::size_t jobs = 0;     // parallel fits; 0: see --help
-  Residence features = Residence::kAuto;
+  FeaturePlacement features = FeaturePlacement::kAuto;
   std::uint64_t memory_budget = 0;  // max bytes of tensors on the device; 0: unlimited
   bool benchmark = false;  // train for a few seconds, then print the expected cost of a run
   Requirements required;   // a run that would violate them does not begin

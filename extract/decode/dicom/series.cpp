@@ -29,14 +29,14 @@ std::int64_t count_of(DcmItem& root, const DcmTagKey& tag) {
 }
 
 // By number, then by offset.
-void sort_parts(std::vector<ExamItem>& items, std::vector<Part>& parts) {
+void sort_parts(std::vector<ExamItem>& items, std::vector<ConcatenationPart>& parts) {
   std::vector<std::size_t> order(parts.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) {
     return std::pair(parts[i].number, parts[i].offset.value_or(0));
   });
   std::vector<ExamItem> sorted_items;
-  std::vector<Part> sorted;
+  std::vector<ConcatenationPart> sorted;
   for (const std::size_t i : order) {
     sorted_items.push_back(std::move(items[i]));
     sorted.push_back(std::move(parts[i]));
@@ -46,7 +46,7 @@ void sort_parts(std::vector<ExamItem>& items, std::vector<Part>& parts) {
 }
 
 // By what functional groups state of all frames; false where they tell nothing.
-bool order_by_facts(std::vector<ExamItem>& items, const std::vector<Part>& parts,
+bool order_by_facts(std::vector<ExamItem>& items, const std::vector<ConcatenationPart>& parts,
                     OrderBasis& basis) {
   std::vector<GroupFacts> facts;
   std::vector<std::pair<std::size_t, std::int64_t>> frames;  // part, place there
@@ -74,7 +74,7 @@ bool order_by_facts(std::vector<ExamItem>& items, const std::vector<Part>& parts
 
 // Frames that are regular are so over a gap as well; others have times where no part is missing and
 // each states the time before its first frame.
-void set_cine_times(std::vector<ExamItem>& items, const std::vector<Part>& parts,
+void set_cine_times(std::vector<ExamItem>& items, const std::vector<ConcatenationPart>& parts,
                     OrderBasis& basis) {
   std::vector<double> steps;
   bool whole = true;
@@ -103,9 +103,9 @@ void set_cine_times(std::vector<ExamItem>& items, const std::vector<Part>& parts
 
 }  // namespace
 
-std::optional<Part> read_part(const DataSet& data) {
+std::optional<ConcatenationPart> read_part(const DataSet& data) {
   DcmItem& root = data.root();
-  Part part;
+  ConcatenationPart part;
   part.whole = text_of(root, DCM_SOPInstanceUIDOfConcatenationSource);
   if (part.whole.empty()) part.whole = text_of(root, DCM_ConcatenationUID);
   part.of = count_of(root, DCM_InConcatenationTotalNumber);
@@ -122,14 +122,14 @@ std::optional<Part> read_part(const DataSet& data) {
   return part;
 }
 
-std::string missing_parts(const std::vector<Part>& parts) {
+std::string missing_parts(const std::vector<ConcatenationPart>& parts) {
   std::int64_t all = 0;
-  for (const Part& part : parts) all = std::max({all, part.of, part.number});
+  for (const ConcatenationPart& part : parts) all = std::max({all, part.of, part.number});
   if (std::ssize(parts) >= all) return "";
   return concat(parts.size(), " of the ", all, " files of its concatenation are there");
 }
 
-OrderBasis join_parts(std::vector<ExamItem>& items, std::vector<Part>& parts) {
+OrderBasis join_parts(std::vector<ExamItem>& items, std::vector<ConcatenationPart>& parts) {
   sort_parts(items, parts);
   OrderBasis basis{.order = "concatenation"};
   if (!order_by_facts(items, parts, basis)) set_cine_times(items, parts, basis);
@@ -161,7 +161,7 @@ void read_group_keys(const DataSet& data, SeriesKeys& keys) {
 SeriesKeys read_keys(const DataSet& data) {
   DcmItem& root = data.root();
   const double number = number_of(root, DCM_SeriesNumber, kNotStated);
-  const Moment moment = acquisition(root), made = content(root);
+  const ImageTime moment = acquisition(root), made = content(root);
   SeriesKeys keys{std::isnan(number) ? "" : fixed(number, 0),
                   moment.seconds,
                   slice_position(root),
@@ -329,7 +329,7 @@ SeriesList::Verdict SeriesList::take(const ExamItem& item, const SourceFile& fil
   }
   const bool by_study = grouping_ == DicomGrouping::kStudy;
   std::string uid = text_of(root, by_study ? DCM_StudyInstanceUID : DCM_SeriesInstanceUID);
-  std::optional<Part> part = read_part(data);
+  std::optional<ConcatenationPart> part = read_part(data);
   const bool video = data.syntax().coding == Coding::kVideo;
   Kind kind = uid.empty() || video || held_frames(data) > 1 ? Kind::kClip : Kind::kImages;
   SeriesKeys keys = read_keys(data);

@@ -20,7 +20,7 @@ namespace coldframe::frames::dicom {
 // A multi-frame object split into several files by its writer (PS3.3 C.7.6.16.2.2.4, a
 // concatenation) becomes one exam.
 
-struct Part {
+struct ConcatenationPart {
   std::string whole;                   // the UID of the undivided object
   std::int64_t number = 0, of = 0;     // in the concatenation, from 1; 0: not stated
   std::optional<std::int64_t> offset;  // frames before it in the whole
@@ -30,14 +30,14 @@ struct Part {
 };
 
 // nullopt for a file that is no part, or the only one. DataError for a file without frames.
-std::optional<Part> read_part(const DataSet& data);
+std::optional<ConcatenationPart> read_part(const DataSet& data);
 
 // "2 of 3 parts of its concatenation are there"; "" if none is missing.
-std::string missing_parts(const std::vector<Part>& parts);
+std::string missing_parts(const std::vector<ConcatenationPart>& parts);
 
 // Sorts the files of a concatenation, splits them where frames of several files interleave, and
 // sets their times.
-OrderBasis join_parts(std::vector<ExamItem>& items, std::vector<Part>& parts);
+OrderBasis join_parts(std::vector<ExamItem>& items, std::vector<ConcatenationPart>& parts);
 
 // Groups the DICOM files of a folder into exams: each multi-frame file (with its other parts if it
 // was split), and the single-frame files of each series (or study).
@@ -45,11 +45,11 @@ OrderBasis join_parts(std::vector<ExamItem>& items, std::vector<Part>& parts);
 // The values that determine a file's position in its exam, and the exam's name.
 struct SeriesKeys {
   std::string series_number;
-  double time = 0;                          // as Moment::seconds
+  double time = 0;                          // as ImageTime::seconds
   double position = 0;                      // millimetres along the slices' normal, NaN if unknown
   double instance = 0;                      // InstanceNumber, NaN if unknown
-  bool dated = true;                        // as Moment::dated
-  bool acquired = true;                     // as Moment::acquired
+  bool dated = true;                        // as ImageTime::dated
+  bool acquired = true;                     // as ImageTime::acquired
   std::string uid = {};                     // SOPInstanceUID
   std::string modality = {}, patient = {};  // the latter as PatientID has it, for comparison only
   double temporal_position = kNotStated, trigger = kNotStated;  // as FrameFacts has them
@@ -96,7 +96,7 @@ class SeriesList {
     bool is_map = false;  // parametric map: no exam if there are images
     std::vector<ExamItem> items;
     std::vector<SeriesKeys> keys;
-    std::vector<Part> parts;  // of kParts, as items
+    std::vector<ConcatenationPart> parts;  // of kParts, as items
     // SOPInstanceUID -> place in both; of clips, once there are two, their content -> place.
     std::multimap<std::string, std::size_t> places;
   };

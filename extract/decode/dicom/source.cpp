@@ -371,7 +371,7 @@ void DicomSource::show_grey(const RawFrame& raw, std::int64_t stored, Frame& fra
     }
     levels_frame_ = stored;
   }
-  FiniteShare finite;
+  FiniteFraction finite;
   for (std::size_t i = 0; i < raw.layout.pixels(); ++i) {
     if (!tabled) finite.add(samples.value(i));
     const std::uint8_t level =

@@ -286,8 +286,8 @@ double with_date_of(DcmItem& root, const Stamp& other, const std::string& clock,
 }
 
 // A time of day of the image itself, with its own date or the first other one.
-Moment moment_of(DcmItem& root, const Stamp& own, const std::string& zone) {
-  Moment moment;
+ImageTime moment_of(DcmItem& root, const Stamp& own, const std::string& zone) {
+  ImageTime moment;
   const std::string clock = text_of(root, own.time);
   const double since_midnight = unix_seconds("19700101", clock, "");
   if (clock.empty() || std::isnan(since_midnight)) return moment;
@@ -303,12 +303,12 @@ Moment moment_of(DcmItem& root, const Stamp& own, const std::string& zone) {
 
 }  // namespace
 
-Moment acquisition(DcmItem& root) {
+ImageTime acquisition(DcmItem& root) {
   const std::string zone = text_of(root, DCM_TimezoneOffsetFromUTC);
   const double exact = unix_seconds(text_of(root, DCM_AcquisitionDateTime), zone);
   if (!std::isnan(exact)) return {exact, true, true};
   for (const Stamp& own : {kStamps[0], kStamps[1]}) {
-    const Moment moment = moment_of(root, own, zone);
+    const ImageTime moment = moment_of(root, own, zone);
     if (!std::isnan(moment.seconds)) return moment;
   }
   for (const auto& [date, time] : kStamps) {
@@ -318,12 +318,12 @@ Moment acquisition(DcmItem& root) {
   return {};
 }
 
-Moment content(DcmItem& root) {
+ImageTime content(DcmItem& root) {
   return moment_of(root, kStamps[1], text_of(root, DCM_TimezoneOffsetFromUTC));
 }
 
 double start_time(DcmItem& root) {
-  const Moment moment = acquisition(root);
+  const ImageTime moment = acquisition(root);
   return moment.dated ? moment.seconds : kNotStated;
 }
 

@@ -53,7 +53,7 @@ FrameOrder order_groups(std::span<const GroupFacts> stated);
 inline constexpr double kDay = 86400;  // seconds
 
 // The best estimate of an image's acquisition time from its header.
-struct Moment {
+struct ImageTime {
   double seconds = kNotStated;  // since 1970, NaN if unknown
   bool dated = true;            // false: no date; seconds since midnight
   bool acquired = false;  // stated by AcquisitionDateTime or -Time, which differ between images;
@@ -63,10 +63,10 @@ struct Moment {
 // AcquisitionDateTime, else AcquisitionTime, else ContentTime, each with its own date or, where it
 // has been removed, with that of acquisition, content, series or study; else the beginning of
 // acquisition day, content, series or study. Without a zone (TimezoneOffsetFromUTC) it is UTC.
-Moment acquisition(DcmItem& root);
+ImageTime acquisition(DcmItem& root);
 
 // ContentTime alone, likewise; kNotStated seconds without one.
-Moment content(DcmItem& root);
+ImageTime content(DcmItem& root);
 
 // Unix seconds; NaN when the file has no date.
 double start_time(DcmItem& root);

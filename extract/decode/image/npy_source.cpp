@@ -148,7 +148,7 @@ class NpySource : public FileSource {
     image.rgb.reserve(3 * static_cast<std::size_t>(header_.width * header_.height));
     const ValueRange range = scale_.range();
     const std::size_t copies = header_.channels == 3 ? 1 : 3;
-    FiniteShare finite;
+    FiniteFraction finite;
     for_each(frame.index, [&](double value) {
       finite.add(value);
       image.rgb.insert(image.rgb.end(), copies, to_level(value, range));

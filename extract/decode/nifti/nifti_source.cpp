@@ -338,7 +338,7 @@ class Gatherer {
   std::int64_t first_ = 0, last_ = 0;   // wanted indices along it
   std::vector<std::byte> block_;
   std::vector<std::uint8_t> levels_;
-  std::vector<FiniteShare> finite_;  // by slot
+  std::vector<FiniteFraction> finite_;  // by slot
 };
 
 void Gatherer::gather(std::int64_t time, std::span<const std::int64_t> slices) {

@@ -360,7 +360,7 @@ class OmeImage {
   }
 
  private:
-  using Place = std::array<std::int64_t, 3>;  // time, slice, channel
+  using PlaneIndex = std::array<std::int64_t, 3>;  // time, slice, channel
 
   // The planes' times where all have one, else the interval's.
   double time_of(std::int64_t time) const {
@@ -378,7 +378,7 @@ class OmeImage {
       index = index * size_[axis_at(position)] + at[axis_at(position)];
     return index;
   }
-  Place place(std::int64_t index) const {
+  PlaneIndex place(std::int64_t index) const {
     std::array<std::int64_t, 3> at{};
     for (std::size_t position = 0; position < 3; ++position) {
       at[axis_at(position)] = index % size_[axis_at(position)];
@@ -391,8 +391,8 @@ class OmeImage {
   std::array<std::int64_t, 3> size_{1, 1, 1};  // channels, slices, times
   double interval_ = kNotStated;
   std::vector<std::string> names_;
-  std::map<std::int64_t, double> deltas_;  // seconds of each time's earliest plane
-  std::map<Place, std::int64_t> planes_;   // their pages
+  std::map<std::int64_t, double> deltas_;      // seconds of each time's earliest plane
+  std::map<PlaneIndex, std::int64_t> planes_;  // their pages
 };
 
 class OmeReader {
@@ -638,7 +638,7 @@ void TiffSource::decode(TiffFile& file, Frame& frame) const {
               std::vector<std::uint8_t>(width * static_cast<std::size_t>(page.height) * 3)};
   const ValueRange range = scale_.range();
   std::uint8_t* to = image.rgb.data();
-  FiniteShare finite;
+  FiniteFraction finite;
   file.read_rows([&](std::int64_t, std::span<const double> row) {
     for (const double value : row) finite.add(value);
     const std::size_t channels = static_cast<std::size_t>(page.channels);

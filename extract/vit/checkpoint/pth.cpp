@@ -538,7 +538,7 @@ class PthLegacy : public PthFile {
   static constexpr std::string_view kMagic{"\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 10};
   static constexpr std::int64_t kProtocolVersion = 1001;
 
-  struct Place {
+  struct StorageRange {
     std::uint64_t offset, size;
   };
 
@@ -566,12 +566,12 @@ class PthLegacy : public PthFile {
       if (count > (file_.size() - offset) / element)
         throw DataError(concat("truncated: storage ", key->text, " has ", count,
                                " elements, the file ends before them"));
-      places_.emplace(key->text, Place{offset, count * element});
+      places_.emplace(key->text, StorageRange{offset, count * element});
       offset += count * element;
     }
   }
 
-  std::map<std::string, Place> places_;
+  std::map<std::string, StorageRange> places_;
 };
 
 struct Extent {

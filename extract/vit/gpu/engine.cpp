@@ -163,15 +163,15 @@ LayerClock::LayerClock(const EngineOptions& options) : options_(options) {
 }
 
 // Events of this flag keep times (c10/cuda/impl/CUDAGuardImpl.h: cudaEventDefault).
-LayerClock::Moment LayerClock::now() const {
+LayerClock::TimeMark LayerClock::now() const {
   const torch::Device& device = options_.device;
-  Moment moment{c10::Event(device.type(), c10::EventFlag::BACKEND_DEFAULT), options_.cpu_time()};
+  TimeMark moment{c10::Event(device.type(), c10::EventFlag::BACKEND_DEFAULT), options_.cpu_time()};
   if (!device.is_cpu())
     moment.event.record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
   return moment;
 }
 
-double LayerClock::seconds(const Moment& from, const Moment& to) const {
+double LayerClock::seconds(const TimeMark& from, const TimeMark& to) const {
   if (options_.device.is_cpu()) return std::chrono::duration<double>(to.time - from.time).count();
   return from.event.elapsedTime(to.event) / 1000;
 }

@@ -160,16 +160,16 @@ class LayerClock {
 
  private:
   // A moment of the device's time; of a CPU, which computes as it is called, of cpu_time's.
-  struct Moment {
+  struct TimeMark {
     c10::Event event;
     std::chrono::steady_clock::time_point time;
   };
-  Moment now() const;
-  double seconds(const Moment& from, const Moment& to) const;
+  TimeMark now() const;
+  double seconds(const TimeMark& from, const TimeMark& to) const;
 
   const EngineOptions& options_;
-  std::vector<Moment> moments_;   // the start, then one after each of
-  std::vector<LayerCost> marks_;  // these, whose seconds are not known yet
+  std::vector<TimeMark> moments_;  // the start, then one after each of
+  std::vector<LayerCost> marks_;   // these, whose seconds are not known yet
 };
 
 // The GPU's interpretation of a ViT (vit.h). Products, activations, scales, sums and norms are

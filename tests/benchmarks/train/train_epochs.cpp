@@ -30,8 +30,8 @@ int run(const std::vector<std::string>& arguments) {
   if (arguments.size() != 5 && arguments.size() != 6) {
     throw coldframe::ConfigError("usage: train_epochs CACHE BATCH FRAMES HIDDEN THREADS [stream]");
   }
-  const auto where =
-      arguments.size() == 6 ? temporal::Residence::kStream : temporal::Residence::kDevice;
+  const auto where = arguments.size() == 6 ? temporal::FeaturePlacement::kStream
+                                           : temporal::FeaturePlacement::kDevice;
   at::set_num_threads(1);
   auto start = Clock::now();
   const temporal::SequenceReader cache(arguments[0]);

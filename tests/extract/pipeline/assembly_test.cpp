@@ -148,7 +148,7 @@ TEST_F(Assembly, TokensBehindAFeatureBecomeItsCut) {
 TEST_F(Assembly, PixelsOfEachViewBecomeItsCut) {
   const cache::Cut cut{0, {1, 1, 3}};
   assembly = ExamAssembly(2, {"clean", "view1"}, cut);
-  const auto add = [&](const FramePlace& place, int first) {
+  const auto add = [&](const FeatureIndex& place, int first) {
     std::vector<std::byte> pixels;
     for (int i = first; i < first + 3; ++i) pixels.push_back(static_cast<std::byte>(i));
     assembly.add_pixels(place, std::move(pixels));

@@ -22,7 +22,7 @@ BatchRun run(std::size_t frames, std::int64_t capacity, std::int64_t fits) {
   MeanBackbone backbone(fits);
   BatchRun result;
   BackboneBatch batch(backbone, torch::kCPU, options.preprocessing, {capacity, 0},
-                      [&](const FramePlace& place, std::span<const float> feature) {
+                      [&](const FeatureIndex& place, std::span<const float> feature) {
                         EXPECT_EQ(place.task, result.features.size());
                         EXPECT_EQ(place.slot, place.task + 100);
                         result.features.push_back(feature[0]);
@@ -56,7 +56,7 @@ std::map<std::size_t, float> run_grey(const std::vector<int>& grey, std::int64_t
   std::map<std::size_t, float> received;
   const ExtractOptions options = small_options();
   BackboneBatch batch(backbone, torch::kCPU, options.preprocessing, {capacity, 0},
-                      [&](const FramePlace& place, std::span<const float> feature) {
+                      [&](const FeatureIndex& place, std::span<const float> feature) {
                         EXPECT_TRUE(received.emplace(place.slot, feature[0]).second);
                       });
   for (std::size_t i = 0; i < grey.size(); ++i)
@@ -97,7 +97,7 @@ TEST(BackboneBatch, AsksNoMoreOfABackboneThanItTakes) {
     MeanBackbone backbone;
     backbone.most = 3;
     BackboneBatch batch(backbone, torch::kCPU, options.preprocessing, {asked, 0},
-                        [](const FramePlace&, std::span<const float>) {});
+                        [](const FeatureIndex&, std::span<const float>) {});
     for (std::size_t i = 0; i < 60; ++i)
       batch.add({{0, i}, std::vector<std::uint8_t>(16 * 16 * 3, static_cast<std::uint8_t>(i))});
     batch.compute();
@@ -114,7 +114,7 @@ TEST(BackboneBatch, BeginsWithWhatTheDeviceCertainlyHolds) {
     MeanBackbone backbone;
     backbone.bytes = bytes;
     BackboneBatch batch(backbone, torch::kCPU, options.preprocessing, {.most = 32},
-                        [](const FramePlace&, std::span<const float>) {});
+                        [](const FeatureIndex&, std::span<const float>) {});
     for (std::size_t i = 0; i < 40; ++i)
       batch.add({{0, i}, std::vector<std::uint8_t>(16 * 16 * 3, static_cast<std::uint8_t>(i))});
     batch.compute();
@@ -138,7 +138,7 @@ TEST(BackboneBatch, ReleasesMemoryBeforeItTriesAgain) {
   const ExtractOptions options = small_options();
   MeanBackbone backbone(3);
   BackboneBatch batch(backbone, torch::kCPU, options.preprocessing, {8, 0},
-                      [](const FramePlace&, std::span<const float>) {});
+                      [](const FeatureIndex&, std::span<const float>) {});
   for (std::size_t i = 0; i < 8; ++i)
     batch.add({{0, i}, std::vector<std::uint8_t>(16 * 16 * 3, static_cast<std::uint8_t>(i))});
   EXPECT_EQ(backbone.releases, 2);  // at 8 and at 4
@@ -161,7 +161,7 @@ TEST_P(OverlappingBatch, LosesNothing) {
   std::map<std::size_t, float> received;
   BackboneBatch batch(
       backbone, torch::kCPU, options.preprocessing, {4, 0},
-      [&](const FramePlace& place, std::span<const float> feature) {
+      [&](const FeatureIndex& place, std::span<const float> feature) {
         EXPECT_TRUE(received.emplace(place.slot, feature[0]).second);
       },
       std::move(streams));
@@ -189,7 +189,7 @@ TEST_P(OverlappingBatch, GrowsWithoutWaiting) {
   std::size_t frames = 0, received = 0;
   BackboneBatch batch(
       backbone, torch::kCPU, options.preprocessing, {0, 0, 16},
-      [&](const FramePlace&, std::span<const float>) { ++received; },
+      [&](const FeatureIndex&, std::span<const float>) { ++received; },
       std::make_unique<FakeStreams>(GetParam()));
   bool waited = false;
   for (; !batch.settled() && frames < 250; ++frames) {
@@ -211,9 +211,10 @@ TEST(BackboneBatch, GivesMemoryOfEveryFrameBackAndCopiesItWhole) {
   options.preprocessing.image_size = 512;
   MeanBackbone backbone;
   std::map<std::size_t, float> received;
-  BackboneBatch batch(
-      backbone, torch::kCPU, options.preprocessing, {24, 0},
-      [&](const FramePlace& place, std::span<const float> row) { received[place.slot] = row[0]; });
+  BackboneBatch batch(backbone, torch::kCPU, options.preprocessing, {24, 0},
+                      [&](const FeatureIndex& place, std::span<const float> row) {
+                        received[place.slot] = row[0];
+                      });
   for (std::size_t i = 0; i < 25; ++i)  // the last one as the first
     batch.add(
         {{0, i}, std::vector<std::uint8_t>(512 * 512 * 3, static_cast<std::uint8_t>(i % 24))});

@@ -15,7 +15,7 @@ namespace {
 
 struct MadeSource {
   const char* name;
-  Residence residence;
+  FeaturePlacement residence;
   std::unique_ptr<FeatureSource> (*make)(const Dataset& dataset, tune::TunedVit& vit);
   bool computed = false;  // by the ViT, from the cut
 };
@@ -23,19 +23,19 @@ struct MadeSource {
 constexpr std::uint64_t kMuch = 1 << 30, kLittle = 1;  // bytes to read ahead
 
 const MadeSource kSources[] = {
-    {"Loaded", Residence::kMemory,
+    {"Loaded", FeaturePlacement::kMemory,
      [](const Dataset& dataset, tune::TunedVit&) -> std::unique_ptr<FeatureSource> {
        return std::make_unique<LoadedFeatures>(dataset);
      }},
-    {"ReadAhead", Residence::kStream,
+    {"ReadAhead", FeaturePlacement::kStream,
      [](const Dataset& dataset, tune::TunedVit&) -> std::unique_ptr<FeatureSource> {
        return std::make_unique<FeatureStream>(dataset, RowKind::kFeatures, kMuch);
      }},
-    {"ReadWhenWanted", Residence::kStream,
+    {"ReadWhenWanted", FeaturePlacement::kStream,
      [](const Dataset& dataset, tune::TunedVit&) -> std::unique_ptr<FeatureSource> {
        return std::make_unique<FeatureStream>(dataset, RowKind::kFeatures, kLittle);
      }},
-    {"Tuned", Residence::kStream,
+    {"Tuned", FeaturePlacement::kStream,
      [](const Dataset& dataset, tune::TunedVit& vit) -> std::unique_ptr<FeatureSource> {
        return std::make_unique<TunedFeatures>(dataset, vit, TunedFeatures::Options{});
      },

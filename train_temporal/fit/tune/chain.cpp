@@ -48,12 +48,12 @@ Chain::Chain(vit::VisionTransformer model, vit::FeatureOptions features, std::in
 }
 
 bool Chain::uses(const Step& step, const std::string& parameter) {
-  const Place place = place_of(parameter);
+  const ParameterOwner place = owner_of(parameter);
   const bool turns_all = parameter == "rope_freqs";
-  if (step.kind == Kind::kEmbed) return place.where == Place::kEmbedding && !turns_all;
-  if (step.kind == Kind::kHead) return place.where == Place::kHead;
-  const bool of_block = place.where == Place::kBlock && place.block == step.block;
-  const bool pools = place.where == Place::kHead && !parameter.starts_with("projection.");
+  if (step.kind == Kind::kEmbed) return place.where == ParameterOwner::kEmbedding && !turns_all;
+  if (step.kind == Kind::kHead) return place.where == ParameterOwner::kHead;
+  const bool of_block = place.where == ParameterOwner::kBlock && place.block == step.block;
+  const bool pools = place.where == ParameterOwner::kHead && !parameter.starts_with("projection.");
   return of_block || turns_all || (step.tap && pools);
 }
 
@@ -110,7 +110,7 @@ torch::Tensor Chain::embed(Operations& ops, const torch::Tensor& rows) const {
     }
     return torch::stack(channels, 1);
   };
-  return model_->embed(ops, ops.again(Again::kPointwise, {rows}, images_of));
+  return model_->embed(ops, ops.again(Recompute::kAlways, {rows}, images_of));
 }
 
 // The input, and behind it the features of it and of the layers before.

@@ -214,7 +214,8 @@ std::shared_ptr<KeptTensor> TensorRecipes::pack(const torch::Tensor& tensor) {
   return kept;
 }
 
-bool TensorRecipes::may_drop(Again kind, const Tensors& inputs, const torch::Tensor& result) const {
+bool TensorRecipes::may_drop(Recompute kind, const Tensors& inputs,
+                             const torch::Tensor& result) const {
   const auto stays = [&] {
     std::size_t bytes = 0;
     for (const torch::Tensor& x : inputs) bytes += x.is_leaf() || recipe_of(x) ? 0 : x.nbytes();
@@ -223,7 +224,7 @@ bool TensorRecipes::may_drop(Again kind, const Tensors& inputs, const torch::Ten
   return drops(keep_, kind, stays, result.nbytes());
 }
 
-torch::Tensor TensorRecipes::run(Again kind, const Tensors& inputs, const Compute& compute) {
+torch::Tensor TensorRecipes::run(Recompute kind, const Tensors& inputs, const Compute& compute) {
   packed_.clear();
   std::erase_if(entries_, [](const Entry& entry) { return entry.storage.expired(); });
   torch::Tensor result = compute(inputs);

@@ -45,20 +45,20 @@ class Recipe {
 // Which results of a ViT's operations need not be kept for the backward pass, since they are
 // computed again from what is kept. TensorRecipes computes so.
 
-enum class Again {
-  kPointwise,  // as cheap as reading and writing the values
-  kProduct,    // a matrix product that gives at least as many values as it takes
-  kFollows     // pointwise, but worth it only where what must be kept for it takes fewer bytes than
+enum class Recompute {
+  kAlways,     // as cheap as reading and writing the values
+  kExpanding,  // a matrix product that gives at least as many values as it takes
+  kWithInput   // pointwise, but worth it only where what must be kept for it takes fewer bytes than
                // its result. What enters the step is kept anyway; what is computed again is not
 };
 
 // Whether a graph drops a result of so many bytes. `stays()`: the bytes that would have to be kept
 // for it.
 template <class Stays>
-bool drops(Keep keep, Again kind, const Stays& stays, std::uint64_t bytes) {
+bool drops(Keep keep, Recompute kind, const Stays& stays, std::uint64_t bytes) {
   if (keep == Keep::kWhole) return false;
-  if (kind == Again::kFollows) return stays() < bytes;
-  return kind == Again::kPointwise || keep == Keep::kLean;
+  if (kind == Recompute::kWithInput) return stays() < bytes;
+  return kind == Recompute::kAlways || keep == Keep::kLean;
 }
 
 // An interpreter, and beside its operations (extract/vit/vit.h):
@@ -79,7 +79,8 @@ struct Recomputing : Base {
       return ops.product(in[0], in[1], weight, bias);
     };
     const bool gives_less = weight.size(0) < weight.size(1);
-    return gives_less ? compute(*this, inputs) : this->again(Again::kProduct, inputs, compute);
+    return gives_less ? compute(*this, inputs)
+                      : this->again(Recompute::kExpanding, inputs, compute);
   }
   Value cast(const Value& x) {
     return pointwise({x}, [](Base& ops, const Inputs& in) { return ops.cast(in[0]); });
@@ -114,7 +115,7 @@ struct Recomputing : Base {
   // A sum's operands would be kept for it alone, except where a bias is added. That pays where they
   // are smaller: the residual stream is float32, and what a layer adds may be in half precision.
   Value plus(const Value& x, const Value& y) {
-    return this->again(this->is_parameter(y) ? Again::kPointwise : Again::kFollows, {x, y},
+    return this->again(this->is_parameter(y) ? Recompute::kAlways : Recompute::kWithInput, {x, y},
                        [](Base& ops, const Inputs& in) { return ops.plus(in[0], in[1]); });
   }
   Value scaled(const Value& x, const torch::Tensor& factors) {
@@ -138,7 +139,7 @@ struct Recomputing : Base {
  private:
   template <class Compute>
   Value pointwise(const Inputs& inputs, const Compute& compute) {
-    return this->again(Again::kPointwise, inputs, compute);
+    return this->again(Recompute::kAlways, inputs, compute);
   }
 };
 
@@ -185,7 +186,7 @@ class TensorRecipes {
   TensorRecipes(const TensorRecipes&) = delete;
   TensorRecipes& operator=(const TensorRecipes&) = delete;
 
-  torch::Tensor run(Again kind, const Tensors& inputs, const Compute& compute);
+  torch::Tensor run(Recompute kind, const Tensors& inputs, const Compute& compute);
   // For a node of the graph that saves this tensor.
   std::shared_ptr<KeptTensor> pack(const torch::Tensor& tensor);
 
@@ -197,7 +198,7 @@ class TensorRecipes {
   };
   std::shared_ptr<TensorRecipe> recipe_of(const torch::Tensor& tensor) const;
   KeptTensor keep(const torch::Tensor& tensor) const;
-  bool may_drop(Again kind, const Tensors& inputs, const torch::Tensor& result) const;
+  bool may_drop(Recompute kind, const Tensors& inputs, const torch::Tensor& result) const;
 
   Keep keep_;
   torch::ScalarType precision_;
@@ -225,7 +226,7 @@ struct RecordedOperations : vit::TorchOperations {
   }
   bool is_parameter(const Value& x) const { return x.dim() == 1; }
   template <class Compute>
-  Value again(Again kind, const std::vector<Value>& inputs, const Compute& compute) {
+  Value again(Recompute kind, const std::vector<Value>& inputs, const Compute& compute) {
     if (!recipes) return compute(*this, inputs);
     const auto anew = [compute, type = precision](const std::vector<Value>& values) {
       RecordedOperations ops;

@@ -29,7 +29,7 @@ class LiveBytes {
     live_ = input_bytes + gradient_bytes(gradient_);
   }
 
-  Moment run(const Operation& operation) {
+  OperationMemory run(const Operation& operation) {
     const std::size_t i = operation.step;
     require(i < chain_.size(), operation, "there is no such step");
     const std::uint64_t before = live_;
@@ -109,10 +109,11 @@ Schedule straight_schedule(Keep keep, std::size_t steps) {
 
 }  // namespace
 
-std::vector<Moment> memory_over_time(const Schedule& schedule, std::span<const StepCost> chain,
-                                     std::uint64_t input_bytes) {
+std::vector<OperationMemory> memory_over_time(const Schedule& schedule,
+                                              std::span<const StepCost> chain,
+                                              std::uint64_t input_bytes) {
   LiveBytes live(chain, input_bytes);
-  std::vector<Moment> moments;
+  std::vector<OperationMemory> moments;
   for (const Operation& operation : schedule) moments.push_back(live.run(operation));
   live.require_end();
   return moments;
@@ -125,7 +126,7 @@ double seconds_of(const Operation& operation, std::span<const StepCost> chain) {
 
 Use simulate(const Schedule& schedule, std::span<const StepCost> chain, std::uint64_t input_bytes) {
   Use use;
-  for (const Moment& moment : memory_over_time(schedule, chain, input_bytes))
+  for (const OperationMemory& moment : memory_over_time(schedule, chain, input_bytes))
     use.peak = std::max(use.peak, moment.highest);
   for (const Operation& operation : schedule) use.seconds += seconds_of(operation, chain);
   return use;
@@ -350,7 +351,7 @@ class Least {
   explicit Least(std::span<const StepCost> chain)
       : last_(chain.size() - 1),
         needs_(chain),
-        parts_(chain, [this](const OfParts<Part>& parts, std::size_t s, std::size_t t) {
+        parts_(chain, [this](const OfParts<Subchain>& parts, std::size_t s, std::size_t t) {
           return part(parts, s, t);
         }) {}
 
@@ -362,13 +363,13 @@ class Least {
   }
 
  private:
-  struct Part {
+  struct Subchain {
     std::uint64_t bytes;
     Choice choice;
   };
 
-  Part part(const OfParts<Part>& parts, std::size_t s, std::size_t t) const {
-    Part best{std::numeric_limits<std::uint64_t>::max(), {}};
+  Subchain part(const OfParts<Subchain>& parts, std::size_t s, std::size_t t) const {
+    Subchain best{std::numeric_limits<std::uint64_t>::max(), {}};
     for (const Keep keep : kSearchedKeeps) {
       const std::uint64_t rest = s < t ? needs_.graph(s, keep) + parts(s + 1, t).bytes : 0;
       const std::uint64_t bytes = std::max(needs_.with_graph(s, t, keep), rest);
@@ -396,7 +397,7 @@ class Least {
 
   std::size_t last_;
   Needs needs_;
-  OfParts<Part> parts_;
+  OfParts<Subchain> parts_;
 };
 
 }  // namespace
@@ -437,7 +438,7 @@ ChunkUse chunk_use(const Schedule& schedule, const ChunkCost& cost) {
   }
   // The chunk's part of the features' gradient is counted with them, from first to last.
   const std::uint64_t gradient = cost.chain.empty() ? 0 : cost.chain.back().gradient;
-  const std::vector<Moment> moments = memory_over_time(schedule, cost.chain, cost.input);
+  const std::vector<OperationMemory> moments = memory_over_time(schedule, cost.chain, cost.input);
   bool first = true;
   std::uint64_t counted = gradient;
   for (std::size_t i = 0; i < schedule.size(); ++i) {

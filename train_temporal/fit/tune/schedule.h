@@ -100,11 +100,12 @@ struct Use {
 // cannot run, or the step that does not run backward.
 double seconds_of(const Operation& operation, std::span<const StepCost> chain);
 Use simulate(const Schedule& schedule, std::span<const StepCost> chain, std::uint64_t input_bytes);
-struct Moment {
+struct OperationMemory {
   std::uint64_t highest = 0, after = 0;  // live bytes while an operation runs, and behind it
 };
-std::vector<Moment> memory_over_time(const Schedule& schedule, std::span<const StepCost> chain,
-                                     std::uint64_t input_bytes);
+std::vector<OperationMemory> memory_over_time(const Schedule& schedule,
+                                              std::span<const StepCost> chain,
+                                              std::uint64_t input_bytes);
 
 // kOptimal gives the fastest persistent schedule (one that drops an input that it keeps only when
 // its step has run backward) with a peak of at most `budget`; empty when that is less than

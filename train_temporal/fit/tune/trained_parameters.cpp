@@ -43,20 +43,20 @@ void check_options(const TunedSource& source, const TuneOptions& options) {
 
 // Blocks behind the last layer are left out: no feature, hence no loss, depends on them, and they
 // would only decay.
-bool is_trained_block(const ChainShape& shape, const Place& place) {
-  return place.where == Place::kBlock && place.block >= shape.first_block() &&
+bool is_trained_block(const ChainShape& shape, const ParameterOwner& place) {
+  return place.where == ParameterOwner::kBlock && place.block >= shape.first_block() &&
          place.block < vit::layers_of(shape.features, shape.architecture).back();
 }
 
 // `name`: as files have it. Pooling that the features do not go through is left out likewise.
 bool is_trained(const ChainShape& shape, const std::string& name) {
   if (shape.blocks == 0 || shape.lora_rank > 0) return false;
-  const Place place = place_of(name);
-  if (place.where == Place::kBlock) return is_trained_block(shape, place);
+  const ParameterOwner place = owner_of(name);
+  if (place.where == ParameterOwner::kBlock) return is_trained_block(shape, place);
   const bool map = shape.features.pooling == vit::Pooling::kMap;
   if (name.starts_with("fc_norm.")) return !map;
   if (name.starts_with("attn_pool.")) return map;
-  return place.where == Place::kHead || shape.whole();
+  return place.where == ParameterOwner::kHead || shape.whole();
 }
 
 // Low-rank matrices go beside linear layers of this name, such as "blocks.3.attn.qkv".
@@ -69,7 +69,7 @@ bool has_low_rank(std::string_view layer) {
 
 // `layer`: the name of a linear layer, or of any other module.
 bool takes_low_rank(const ChainShape& shape, const std::string& layer) {
-  return shape.lora_rank > 0 && is_trained_block(shape, place_of(layer)) && has_low_rank(layer);
+  return shape.lora_rank > 0 && is_trained_block(shape, owner_of(layer)) && has_low_rank(layer);
 }
 
 // Gives a model the source's tensors, or copies of those that are to be trained.
@@ -125,13 +125,13 @@ void keep_absent_key_bias(const torch::Tensor& bias) {
 
 }  // namespace
 
-Place place_of(std::string_view name) {
+ParameterOwner owner_of(std::string_view name) {
   constexpr std::string_view kBlocks = "blocks.";
   for (const char* const head : {"norm.", "fc_norm.", "attn_pool.", "projection."})
-    if (name.starts_with(head)) return {Place::kHead};
-  if (!name.starts_with(kBlocks)) return {Place::kEmbedding};
+    if (name.starts_with(head)) return {ParameterOwner::kHead};
+  if (!name.starts_with(kBlocks)) return {ParameterOwner::kEmbedding};
   name.remove_prefix(kBlocks.size());
-  Place place{Place::kBlock};
+  ParameterOwner place{ParameterOwner::kBlock};
   parse_int(std::string(name.substr(0, name.find('.'))), place.block);
   return place;
 }

@@ -16,11 +16,11 @@ namespace coldframe::tune {
 
 // What a parameter of this name in files, or a layer, is a part of: "blocks.11.attn.qkv.weight" of
 // block 11. What all blocks share is a part of the embedding.
-struct Place {
+struct ParameterOwner {
   enum Where { kEmbedding, kBlock, kHead } where;
   std::int64_t block = 0;
 };
-Place place_of(std::string_view name);
+ParameterOwner owner_of(std::string_view name);
 // The source's ViT and the part of it that these options train.
 ChainShape trained_shape(const TunedSource& source, const TuneOptions& options);
 // Numbers that are trained of a tensor with this name in files: all of its own, those of the

@@ -4,7 +4,7 @@
 using F = Vector::F;
 
 // W values at i, and the n < W at the end of a row.
-struct Whole {
+struct FullVector {
   std::int64_t i;
   template <typename Value>
   F load(const Value* p) const {
@@ -12,7 +12,7 @@ struct Whole {
   }
   void store(float* p, F x) const { Vector::store(p + i, x); }
 };
-struct Part {
+struct PartialVector {
   std::int64_t i, n;
   template <typename Value>
   F load(const Value* p) const {
@@ -25,8 +25,8 @@ struct Part {
 template <typename Body>
 inline void for_vectors(std::int64_t count, Body body) {
   std::int64_t i = 0;
-  for (; i + Vector::kWidth <= count; i += Vector::kWidth) body(Whole{i});
-  if (i < count) body(Part{i, count - i});
+  for (; i + Vector::kWidth <= count; i += Vector::kWidth) body(FullVector{i});
+  if (i < count) body(PartialVector{i, count - i});
 }
 
 // 2^n − 1 + 2^n (e^r − 1) for x = n ln 2 + r, |r| ≤ ln 2 / 2: the parts of e^x that lose nothing

@@ -34,7 +34,7 @@ std::string log_rank_text(const SurvivalFigures& figures) {
                 " degrees of freedom, p ", test.p < 0.001 ? "" : "= ", p_text(test.p));
 }
 
-std::string share_text(const ShareAt& share) {
+std::string share_text(const SurvivalEstimate& share) {
   if (std::isnan(share.value)) return "–";
   if (share.value == 1) return "1.000, no event so far";
   if (!share.has_interval()) return concat(fixed(share.value, 3), ", no interval");
@@ -42,7 +42,7 @@ std::string share_text(const ShareAt& share) {
 }
 
 // Bounds are undefined where they are none.
-Estimate estimate_of(const ShareAt& share) {
+Estimate estimate_of(const SurvivalEstimate& share) {
   const auto known = [](double x, bool is) {
     return is ? MetricValue::of(x) : MetricValue::none("");
   };

@@ -152,7 +152,7 @@ TEST(Choose, KeptChunksAddUpAndTheRestDoesNot) {
     return use_of({Strategy::kNone, 8, kept, 0}, task).peak;
   };
   const ChunkCost full = task.chunks->cost(8);
-  const std::vector<Moment> moments = memory_over_time(
+  const std::vector<OperationMemory> moments = memory_over_time(
       make_schedule(Strategy::kNone, full.chain, full.input), full.chain, full.input);
   const std::uint64_t kept = moments[full.chain.size() - 1].after - full.chain.back().output;
   EXPECT_EQ(peak(0), peak(1));  // the last chunk is half as large

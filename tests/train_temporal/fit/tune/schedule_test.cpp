@@ -161,7 +161,7 @@ TEST(Schedule, SimulatesWhatAChainHolds) {
   const Steps chain = {step(10, {5, 2, 4, 2}, 1, 1), step(20, {7, 4, 8, 20}, 3, 10)};
   const Schedule schedule = make_schedule(Strategy::kNone, chain, 100);
   std::vector<std::uint64_t> highest, after;
-  for (const Moment& moment : memory_over_time(schedule, chain, 100)) {
+  for (const OperationMemory& moment : memory_over_time(schedule, chain, 100)) {
     highest.push_back(moment.highest);
     after.push_back(moment.after);
   }
