@@ -74,7 +74,7 @@ void check_recipe(const cache::Recipe& now, const std::optional<cache::CacheRead
   const std::string stated = options.config.empty() || !config_decides
                                  ? ""
                                  : concat(" (where none is given, '", options.config.string(),
-                                          "' beside the weights says what holds; --pool goes "
+                                          "' next to the weights says what holds; --pool goes "
                                           "before its pooling and projection)");
   throw CacheError(concat(options.out.string(),
                           " was made with another recipe; give the same options", stated,

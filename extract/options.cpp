@@ -413,7 +413,7 @@ OptionRows input_options(ExtractOptions& options) {
        "N frames spread evenly over an exam (default: all)", "", "storage.frames",
        selection.count == 0 ? Json("all") : Json(selection.count)},
       {"phases", "S,…", with_restore(parsed(selection.phases, parse_phases), restore_phases),
-       "bounds of phases in elapsed seconds, e.g. 103,518: --frames takes an equal share of each",
+       "bounds of phases in elapsed seconds, e.g. 103,518: --frames takes an equal number of each",
        "", "storage.selection.phases",
        selection.phases.empty() ? Json(nullptr) : Json(selection.phases)},
       {"every", "N", number(selection.every, at_least(1)), "every N-th frame only, before --frames",
@@ -690,7 +690,8 @@ OptionRows pixel_options(ExtractOptions& options) {
       {"mask", "FILE", local(text(options.mask)),
        "image of the frames' size: what is black there becomes black"},
       {"crop", "X,Y,W,H", parsed(p.crop, parse_crop),
-       "keep this rectangle of each frame, in pixels or shares (50%, 100%-50); auto: fundus disc, "
+       "keep this rectangle of each frame, in pixels or fractions (50%, 100%-50); auto: fundus "
+       "disc, "
        "ultrasound sector, no borders",
        "", "features.preprocessing.crop"},
       {"spacing", "MM", number(p.spacing_mm, above(0, "mm")),
@@ -745,7 +746,7 @@ OptionRows view_options(ExtractOptions& options) {
   };
   return {
       {"views", "K", number(augmentation.views, {0, 64}),
-       "store K augmented views of every exam beside the clean one, for `train` to draw from", "",
+       "store K augmented views of every exam next to the clean one, for `train` to draw from", "",
        "storage.views", augment::view_names(augmentation)},
       {"augment", "LIST", parse_list,
        concat("what may change in views, the same for all frames of an exam: flip, vflip, rotate "

@@ -218,7 +218,7 @@ const Verb kExportCommand{&kCache,
                           "OUT PATH",
                           "x.npy x.h5 --where label=covid",
                           "features to .npy, with OUT's .exams.csv, .frames.csv and "
-                          ".recipe.json beside it; `import` takes "
+                          ".recipe.json next to it; `import` takes "
                           "them back",
                           run_export};
 

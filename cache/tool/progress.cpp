@@ -124,7 +124,7 @@ const Verb kProgressCommand{&kCache,
                             "progress",
                             "PATH",
                             "x.cache",
-                            "how far the parts of `extract --part` are, and which stand still",
+                            "how far the parts of `extract --part` are, and which have stalled",
                             run_progress};
 
 }  // namespace coldframe::cache::tool

@@ -92,7 +92,7 @@ ArrayTask array_task(const Environment& environment) {
   if (!even)
     throw ConfigError(
         concat("the array's tasks (", count, " from ", first, " to ", last,
-               ") leave some out, so that parts cannot be told from them; give --part "
+               ") leave some out, so that parts cannot be computed from them; give --part "
                "$SLURM_ARRAY_TASK_ID/N with the N of the first submission"));
   return {(task - first) / step, count};
 }

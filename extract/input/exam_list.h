@@ -117,7 +117,7 @@ void settle_header_times(ExamSpec& exam, const ExamListOptions& options);
 // Text form of --crop and of the manifest's column `crop`.
 
 inline constexpr const char* kCropHelp =
-    "x,y,w,h in pixels or shares of the frame (50%, 100%-50), 'auto' or 'none'";
+    "x,y,w,h in pixels or fractions of the frame (50%, 100%-50), 'auto' or 'none'";
 
 // "10,0,320,240", "50%,0,50%,100%-50" (the right half without the lowest 50 pixels), "auto" or
 // "none". nullopt for any other text, a percentage above 100 %, a negative corner or an empty

@@ -179,7 +179,7 @@ std::vector<Check> checks() {
          return exam.failure.empty() && exam.basis.names_alone ? plural(exam.frames, "frame") : "";
        }},
       {"notes", "read otherwise than their headers say, or in a way that may not be meant",
-       "check that these frames look right; what can be done otherwise is said beside, and where "
+       "check that these frames look right; the other readings are stated next to each, and where "
        "headers are wrong, their writer ought to mend them",
        [](const ExamSurvey& exam) {
          if (exam.notes.empty()) return std::string();
@@ -203,7 +203,7 @@ std::vector<Check> checks() {
       {"missing_frames", "frames without a file",
        "their slots are kept and masked; complete the manifest if the files exist",
        [](const ExamSurvey& exam) { return count_of(exam.missing, "frame"); }},
-      {"bright_region", "bright marks that stand still (burned-in text, a scale or a trace)",
+      {"bright_region", "bright marks that do not move (burned-in text, a scale or a trace)",
        "such marks can give a label away: remove them with --crop auto, --crop x,y,w,h or --mask",
        bright_regions},
   };

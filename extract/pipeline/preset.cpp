@@ -70,7 +70,7 @@ std::vector<Preset> medical_presets() {
       {"retfound-mae", "vit_large_patch16_224", std::nullopt, retfound,
        "util/datasets.py and models_vit.py of github.com/rmaphoh/RETFound_MAE: Resize(256, "
        "bicubic), CenterCrop(224), ImageNet's constants. It pools by the class token, or by the "
-       "mean of patches behind a norm that is trained with the task; --pool mean has the "
+       "mean of patches after a norm that is trained with the task; --pool mean has the "
        "checkpoint's own norm before"},
       {"retfound-dinov2", "vit_large_patch14_dinov2", kCls, retfound,
        "the same; RETFound_dinov2 is timm's vit_large_patch14_dinov2.lvd142m with img_size=224"},

@@ -42,7 +42,7 @@ const std::array<Ranged, 6> kRanged{{
        return Range{v, 1};
      },
      {kLeast, 1},
-     "the least share of the frame's area that is kept, 0.01 to 1, or LOW:HIGH"},
+     "the min fraction of the frame's area that is kept, 0.01 to 1, or LOW:HIGH"},
     {"brightness",
      &Augmentation::brightness,
      [](double v) {

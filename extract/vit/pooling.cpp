@@ -28,7 +28,7 @@ std::string list_poolings() {
       case Pooling::kMap:
         return " (SigLIP's attention pooling)";
       case Pooling::kNone:
-        return " (every token of the frame, one behind the other)";
+        return " (every token of the frame, one after the other)";
     }
     return "";
   };

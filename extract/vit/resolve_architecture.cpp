@@ -598,7 +598,7 @@ void check_periods(const torch::Tensor& stored, const Architecture& architecture
   throw DataError(concat("the weights store other wavelengths of rotary positions (", text(stored),
                          ") than ", architecture.heads, " heads and a temperature of ",
                          architecture.rotary_temperature, " give (", text(expected),
-                         "); name their model with --architecture, or put its config.json beside "
+                         "); name their model with --architecture, or put its config.json next to "
                          "them"));
 }
 
@@ -641,7 +641,7 @@ Architecture resolve_architecture(const CanonicalWeights& weights, const Backbon
     throw ConfigError(
         concat("the tensors have the names of ", weights.scheme,
                ", which several models share that differ in what tensors do not show; "
-               "put the model's config.json beside the weights, or name the model "
+               "put the model's config.json next to the weights, or name the model "
                "with --architecture NAME (timm's)"));
   } else {
     shown = identify(shown, weights.names, {options.heads, options.activation});

@@ -166,7 +166,7 @@ std::string inputs_text(const Json& facts) {
         concat("\nFrames are of the streams ", names_in(facts, "streams"), ", which the frame ",
                "column ", code(facts.at("stream_column")), " names; an exam may ", "lack some.\n");
   if (facts.contains("visits"))
-    text += concat("\nAn exam is read behind the earlier ones of its patient, in the order of ",
+    text += concat("\nAn exam is read after the earlier ones of its patient, in the order of ",
                    code(facts["visits"]), ".\n");
   if (facts.contains("covariates"))
     text += concat("\nBeside its frames it takes of each exam: ", names_in(facts, "covariates"),
@@ -241,7 +241,7 @@ std::string controls_text(const Json& metrics) {
 std::string limits_text() {
   return "- Nothing is known of other scanners, sites and patients than those of the training: "
          "`coldframe evaluate --bundle` measures it on yours.\n"
-         "- Thresholds were chosen on the training's share of classes.\n"
+         "- Thresholds were chosen on the fractions of classes in the training data.\n"
          "- Exams of the training cannot be recognised: the bundle holds no ids. Predictions of "
          "them look better than the model is.\n";
 }
@@ -366,7 +366,7 @@ Json inputs_of(const Json& facts) {
   const auto width = facts.at("dimension").get<std::size_t>();
   const char* of_one = "a frame's features, by the backbone of bundle.json";
   const char* of_several =
-      "the features of every stream of bundle.json, NaN where it has no frame, and behind them 1 "
+      "the features of every stream of bundle.json, NaN where it has no frame, and after them 1 "
       "for each that has one";
   Json inputs;
   inputs["features"] = series(streams == 0 ? width : streams * (width + 1), {"*"},

@@ -670,7 +670,7 @@ namespace {
 void resolve_blocks(std::int64_t& blocks, const tune::TunedSource& source) {
   const std::int64_t depth = source.architecture().depth, behind = depth - source.cut();
   if (behind == 0) {
-    throw ConfigError(concat("the cache is cut behind the last of ", depth,
+    throw ConfigError(concat("the cache is cut after the last of ", depth,
                              " blocks, so that none can be trained; extract with --cut ", depth - 1,
                              " or less"));
   }

@@ -190,7 +190,7 @@ std::optional<Task> task_of(const std::string& word) {
   if (word == kMultilabel) return Task::kBinary;
   if (const auto task = find_task(word); task || word == kAuto) return task;
   throw ConfigError(concat("'", word, "' is no task; expected one of ", join(task_words(), ", "),
-                           ", or behind a time the column that says whether its event came"));
+                           ", or after a time the column that says whether its event came"));
 }
 
 bool is_task(const std::string& word) {

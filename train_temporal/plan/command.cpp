@@ -76,11 +76,11 @@ po::options_description described(Options& options) {
       "of the temporal model; 0: as many as train's --layers 0");
   add("bidirectional", po::bool_switch(&query.bidirectional), "the GRU or LSTM runs both ways");
   add("coupled", po::bool_switch(&query.coupled),
-      "the loss is Cox's, or train has --mixup: exams of a step cannot go in turn");
+      "the loss is Cox's, or train has --mixup: a step cannot go in micro-batches of exams");
   add("dropout", po::bool_switch(&query.dropout), "the trained blocks have dropout");
   add("memory", po::value(&options.memory), "say whether it fits: 24GiB; exit code 1 if not");
   add("measure", po::bool_switch(&options.measure),
-      "run whole steps, too, and put what they took beside the plan");
+      "run whole steps, too, and compare what they took with the plan");
   Steps& steps = options.steps;
   add("measure-exams", po::value(&steps.exams)->default_value(steps.exams),
       "in each of these steps");
@@ -90,7 +90,7 @@ po::options_description described(Options& options) {
   add("measure-budgets", po::value(&steps.budgets)->default_value(steps.budgets),
       "steps within so many budgets, from the smallest to all; 0: 1/2, 1/3, 1/5 and 1/10 of all");
   add("epoch-exams", po::value(&options.epoch_exams)->default_value(options.epoch_exams),
-      "exams of an epoch, whose time is told");
+      "exams of an epoch, whose time is stated");
   add("threads", po::value(&options.threads)->default_value(options.threads),
       "of the CPU; 0: one for each core");
   add("all", po::bool_switch(&options.all),
@@ -115,7 +115,7 @@ void check_image_size(const ImageSize& size, std::int64_t patch) {
   }
 }
 
-// Absolute positions show it; else what lies beside the weights or is published says it.
+// Absolute positions show it; else what lies next to the weights or is published says it.
 ImageSize image_size_of(const Query& query, const std::string& architecture,
                         const std::optional<vit::ModelConfig>& config) {
   if (const std::int64_t grid = query.architecture.position_grid; grid > 0)

@@ -228,7 +228,7 @@ std::string chunk_note(const Plan& plan) {
   if (std::ranges::any_of(plan.rows, [&](const Row& row) { return is_in_chunks(plan, row); }))
     notes.emplace_back(
         "N frames at a time: the ViT runs over chunks of N frames; K kept: so many chunks keep "
-        "their activations for the way back, the others run forward twice.");
+        "their activations for the backward pass, the others run forward twice.");
   if (std::ranges::any_of(plan.rows, [&](const Row& row) { return row.exams < plan.query.exams; }))
     notes.emplace_back(
         "N exams at a time: so many go forward and back through ViT and temporal model, then the "

@@ -29,7 +29,7 @@ struct Plan {
   std::vector<Row> rows;
   std::optional<Answer> answer;
   std::optional<Measured> measured;
-  std::int64_t epoch_exams = 1000;  // of an epoch whose time is told
+  std::int64_t epoch_exams = 1000;  // of an epoch whose time is stated
 };
 
 // `all`: every way, where the answer and a row for each part that can be trained will do.

@@ -46,7 +46,7 @@ void add_questions(Rows& rows, Questions& questions) {
               "validation part chose)");
   // Nearer to 0 or 1 odds overflow.
   rows.number("prevalence", questions.prevalence, share(1e-9),
-              "binary: predictive values where this share is positive");
+              "binary: predictive values where this fraction is positive");
   rows.number("at-specificity", questions.at_specificity, share(),
               "binary: the sensitivity at this specificity");
   rows.number("at-sensitivity", questions.at_sensitivity, share(),

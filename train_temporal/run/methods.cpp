@@ -222,7 +222,7 @@ std::string versions_paragraph(const Json& config) {
                 ". Digests: features' recipe `", of("feature_digest"), "`, cache's recipe `",
                 of("cache_digest"), "`, data `", of("data_digest"),
                 "`.\n\n`coldframe train --config options.ini --out RUN` repeats the run, "
-                "where options.ini lies beside this file.\n");
+                "where options.ini lies next to this file.\n");
 }
 
 constexpr const char* kReferences =

@@ -93,7 +93,7 @@ void add_covariates(OptionRows& rows, CovariateChoice& covariates) {
       "what a visit knows besides its images: columns of exams of the cache or of --labels; a "
       "column of numbers is one (A:category says otherwise), any other holds categories");
   rows.word("covariates-at", covariates.at_frames, {{"head", false}, {"frames", true}}, "WHERE",
-            "head (the default): a linear term beside the head; frames: behind the features of "
+            "head (the default): a linear term added at the head; frames: after the features of "
             "every frame")
       .show_none()
       .needs("covariates", "A,B");
@@ -126,11 +126,11 @@ void add_tune(OptionRows& rows, TrainOptions& options) {
             "weights, as for extract --weights, or random where the cache is of random ones")
       .input();
   rows.number("tune-blocks", fit.vit.blocks, between(0, 1000),
-              "train the last N blocks and what follows; 0: all behind the cut")
+              "train the last N blocks and what follows; 0: all after the cut")
       .needs(kTune, kWeights)
       .in("tune.blocks");
   rows.number("lora", fit.vit.lora_rank, between(0, 4096),
-              "train low-rank matrices of this rank beside qkv and proj of these blocks instead; "
+              "train low-rank matrices of this rank next to qkv and proj of these blocks instead; "
               "0: the blocks themselves")
       .needs(kTune, kWeights)
       .in("tune.lora_rank");
@@ -140,12 +140,12 @@ void add_tune(OptionRows& rows, TrainOptions& options) {
       .needs(kTune, kWeights)
       .in("tune.learning_rate");
   rows.number("tune-dropout", fit.dropout, below_one(),
-              "behind attention and perceptron of the trained blocks")
+              "after attention and MLP of the trained blocks")
       .needs(kTune, kWeights)
       .in("tune.dropout");
   rows.number(
           "tune-drop-path", fit.vit.drop_path, below_one(),
-          "stochastic depth: the share of frames for which the ViT's last block adds nothing in "
+          "stochastic depth: the fraction of frames for which the ViT's last block adds nothing in "
           "a step, and less from there to its first block, as timm's drop_path_rate")
       .needs(kTune, kWeights)
       .in("tune.drop_path");
@@ -655,7 +655,7 @@ void add_fit(OptionRows& rows, FitOptions& fit) {
       .in("fit.learning_rate")
       .searched(4, {.low = 5e-4, .high = 5e-3, .by_logarithm = true});
   rows.number("warmup", fit.warmup, between(0, 1),
-              "share of all steps in which the learning rate rises to its highest")
+              "fraction of all steps in which the learning rate rises to its highest")
       .in("fit.warmup");
   rows.word("schedule", fit.schedule, kSchedules, "KIND",
             "cosine or constant, after a linear warm-up")
@@ -680,7 +680,7 @@ void add_fit(OptionRows& rows, FitOptions& fit) {
       .in("fit.noise")
       .searched(3, {.low = 0, .high = 1});
   rows.number("mixup", fit.mixup, or_zero(between(kMinMixup, kMaxMixup)),
-              "mix every exam with another one of its batch, by shares from Beta(N, N); 0: none")
+              "mix every exam with another one of its batch, weighted by Beta(N, N); 0: none")
       .in("fit.mixup");
   rows.number("label-smoothing", fit.objective.label_smoothing, below_one(),
               "classes: label smoothing, the fraction of a label that is spread over all classes")

@@ -224,7 +224,7 @@ struct Fragments {
 void add_fragments(const ByteSource& bytes, std::uint64_t at, Fragments& found) {
   for (bool first = true;; first = false) {
     if (at == bytes.size()) {
-      throw DataError(concat("it is truncated: its pixel data has no end mark behind fragment ",
+      throw DataError(concat("it is truncated: its pixel data has no end mark after fragment ",
                              found.items.size()));
     }
     const std::string header = bytes.read(at, 8);

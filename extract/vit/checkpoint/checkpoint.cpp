@@ -122,7 +122,7 @@ void refuse_link_elsewhere(const fs::path& shard) {
     throw DataError(concat("the shard '", shard.filename().string(), "' is a link to a file in '",
                            target.string(),
                            "', which lies outside the index's folder; put the "
-                           "file itself beside the index"));
+                           "file itself next to the index"));
 }
 
 // A shard lies next to its index, under a plain name.
@@ -130,10 +130,10 @@ fs::path shard_path(const fs::path& index, const std::string& name) {
   if (name.empty() || name == "." || name == ".." || name.find_first_of("/\\") != std::string::npos)
     throw DataError(concat("the shard '", name,
                            "' lies outside the index's folder; expected the "
-                           "plain name of a file beside it"));
+                           "plain name of a file next to it"));
   const fs::path path = index.parent_path() / name;
   if (!fs::is_regular_file(status_of(path)))
-    throw DataError(concat("the shard '", name, "' is not beside the index; download it too"));
+    throw DataError(concat("the shard '", name, "' is not next to the index; download it too"));
   refuse_link_elsewhere(path);
   return path;
 }

@@ -339,8 +339,9 @@ class CompiledBackbone : public Backbone {
     const double difference = (first - alone).abs().max().item<double>() /
                               alone.abs().max().clamp_min(1e-30f).item<double>();
     if (difference > (precision_ == Precision::kFp32 ? 0.01 : 0.1))
-      throw DataError(concat("its features of an image depend on the images beside it (by ",
-                             fixed(100 * difference, 1), " %); export the model in eval mode"));
+      throw DataError(
+          concat("its features of an image depend on the other images of the batch (by ",
+                 fixed(100 * difference, 1), " %); export the model in eval mode"));
   }
 
   // On the same device, which computes in fp32 where features stray.

@@ -103,7 +103,7 @@ void require_same(const Architecture& weights, const std::string& scheme,
     throw DataError(concat("'", config.file.string(), "' is of ", config.model,
                            ", whose tensors have the names of ", config.scheme,
                            ", but these have the names of ", scheme,
-                           "; put the config of these weights beside them, or name their model "
+                           "; put the config of these weights next to them, or name their model "
                            "with --architecture"));
   std::vector<std::string> differences;
   for (const std::string& key : config.compared) {
@@ -115,7 +115,7 @@ void require_same(const Architecture& weights, const std::string& scheme,
   if (!differences.empty())
     throw DataError(concat("the weights are not of ", config.model, ", which '",
                            config.file.string(), "' names: they have ", join(differences, ", "),
-                           "; put the config of these weights beside them, or name their model "
+                           "; put the config of these weights next to them, or name their model "
                            "with --architecture"));
 }
 
@@ -655,7 +655,7 @@ const Processor& processor_named(const std::string& type, const std::string& mod
     known.emplace_back(processor.name);
   }
   throw DataError(concat("'image_processor_type' is '", type, "', expected one of ",
-                         join(known, ", "), " with ImageProcessor behind it", kElse));
+                         join(known, ", "), " followed by ImageProcessor", kElse));
 }
 
 // transformers keeps a null, and takes a step of it for one that is not to be done; other nulls say

@@ -347,20 +347,20 @@ Engine::Block Engine::pack(const BlockImpl& block, const Rotation& rotation,
     return PackedLinear(kernels_, type, plain(linear->weight), plain(linear->bias), scale);
   };
   const Branch& attends = block.branches[0][0];
-  const Branch& perceptron = block.branches[1][0];
+  const Branch& mlp_branch = block.branches[1][0];
   const AttentionWeights attention = attention_weights(*attends.attention, rotation);
   const double head_width = static_cast<double>(architecture_.width / architecture_.heads);
-  const Linear& fc1 = perceptron.mlp->fc1;
+  const Linear& fc1 = mlp_branch.mlp->fc1;
   return {NormWeights(attends.norm),
-          NormWeights(perceptron.norm),
+          NormWeights(mlp_branch.norm),
           NormWeights(attends.attention->norm),
-          NormWeights(perceptron.mlp->norm),
+          NormWeights(mlp_branch.mlp->norm),
           PackedLinear(kernels_, type, attention.qkv, attention.qkv_bias),
           packed(attends.attention->proj, defined_scale(attends.scale)),
           architecture_.gated_mlp
               ? PackedLinear::gated(kernels_, type, plain(fc1->weight), plain(fc1->bias))
               : packed(fc1, {}),
-          packed(perceptron.mlp->fc2, defined_scale(perceptron.scale)),
+          packed(mlp_branch.mlp->fc2, defined_scale(mlp_branch.scale)),
           QueryKeyChanges(attention, architecture_),
           attends.attention->relative.defined()
               ? plain(attends.attention->relative) * std::sqrt(head_width)

@@ -174,7 +174,7 @@ std::map<std::string, std::string> variants(const Candidates& found, const State
 }
 
 constexpr const char* kAsk =
-    "name the model with --architecture NAME (timm's), or put its config.json beside the weights";
+    "name the model with --architecture NAME (timm's), or put its config.json next to the weights";
 
 [[noreturn]] void ask_which(const std::map<std::string, std::string>& names) {
   std::vector<std::string> lines;

@@ -82,11 +82,11 @@ class OneDnnVit {
     };
     patch_ = model.patch_embed->proj->weight.detach().flatten(1).to(type);
     for (const vit::Block& block : model.blocks) {
-      const Branch &attends = block->branches[0][0], &perceptron = block->branches[1][0];
+      const Branch &attends = block->branches[0][0], &mlp_branch = block->branches[1][0];
       blocks_.push_back(
-          {norm(*attends.norm), norm(*perceptron.norm), linear(attends.attention->qkv),
-           linear(attends.attention->proj, attends.scale), linear(perceptron.mlp->fc1),
-           linear(perceptron.mlp->fc2, perceptron.scale)});
+          {norm(*attends.norm), norm(*mlp_branch.norm), linear(attends.attention->qkv),
+           linear(attends.attention->proj, attends.scale), linear(mlp_branch.mlp->fc1),
+           linear(mlp_branch.mlp->fc2, mlp_branch.scale)});
     }
     norm_ = norm(*model.norm);
   }

@@ -59,7 +59,7 @@ void expect_near(const Rect& found, const Rect& expected, int tolerance) {
   EXPECT_NEAR(found.y + found.height, expected.y + expected.height, tolerance);
 }
 
-// Speckle that changes from frame to frame, patient data and a trace that stand still.
+// Speckle that changes from frame to frame, patient data and a trace that do not move.
 std::vector<Image> cine(bool with_trace) {
   std::vector<Image> frames;
   std::mt19937 random(1);

@@ -116,7 +116,7 @@ class Odd(torch.nn.Module):
         return features.expand(4, -1, -1)
 
 
-@pytest.mark.parametrize("kind, message", [("nan", "infinite or no number"), ("batch", "depend on the images beside it"),
+@pytest.mark.parametrize("kind, message", [("nan", "infinite or no number"), ("batch", "depend on the other images of the batch"),
                                            ("shape", "expected .3, D.")])
 def test_a_module_that_is_no_backbone_is_refused_before_the_job(kind, message, tmp_path):
     path = tmp_path / "odd.pt"

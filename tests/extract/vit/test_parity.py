@@ -1,5 +1,5 @@
 """ViTs of timm, transformers and open_clip with random weights: the same features, from the folder that the library
-writes. `parity.py` beside this file examines all of them and keeps the verdicts in parity.csv; a sample of it is here."""
+writes. `parity.py` next to this file examines all of them and keeps the verdicts in parity.csv; a sample of it is here."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What enters a block, as the backbone keeps it behind the features, against timm's, caught by a hook."""
+"""What enters a block, as the backbone keeps it after the features, against timm's, caught by a hook."""
 
 import pathlib
 import tempfile
@@ -11,7 +11,7 @@ from timm_models import build, expected_features, images_of, save_folder
 from vit_features import FP32_DIFFERENCE, Refused, cosine, difference, run
 
 # With registers, with a norm before the blocks (CLIP), with rotary positions, without a class token, with a map pooling;
-# the last two run on LibTorch's operators: norms behind attention and perceptron, and two of each side by side.
+# the last two run on LibTorch's operators: norms after attention and MLP, and two of each side by side.
 DEPTH = 4
 MODELS = [("vit_tiny_patch16_224", 64, "cls"), ("vit_small_patch14_reg4_dinov2", 70, "cls+mean"),
           ("vit_base_patch32_clip_224", 64, "cls"), ("eva02_tiny_patch14_224", 70, "mean"),

@@ -116,5 +116,5 @@ def test_a_changed_config_is_named_when_a_cache_goes_on(folder, tmp_path):
     change_config(folder, pretrained_cfg={"input_size": [3, 48, 48], "crop_pct": 1.0, "mean": [0.5], "std": [0.5]})
     refused = subprocess.run(command, capture_output=True, text=True)
     assert refused.returncode == 3
-    assert f"'{folder / 'config.json'}' beside the weights says what holds" in refused.stderr, refused.stderr
+    assert f"'{folder / 'config.json'}' next to the weights says what holds" in refused.stderr, refused.stderr
     assert "crop_pct" in refused.stderr

@@ -69,13 +69,13 @@ def test_killed_and_resumed_with_coupled_exams_equals_uninterrupted(cache, weigh
     more = [*tuned(weights), "--mixup", 0.3, "--tune-dropout", 0.1]
     one = train(cache, tmp_path / "one", *more, "--epochs", 1, "--memory-budget", "60MiB", "--threads", 2)
     said = equals_uninterrupted(cache, weights, tmp_path, ["--mixup", 0.3, *part_of_a_step(one, 0.95)])
-    assert "tuning goes by" in said and "in turn" not in said
+    assert "tuning goes by" in said and "micro-batches" not in said
 
 
 def test_killed_and_resumed_with_exams_in_turn_equals_uninterrupted(cache, weights, tmp_path):
     one = train(cache, tmp_path / "one", *tuned(weights), "--epochs", 1, "--tune-dropout", 0.1, "--memory-budget", "60MiB",
                 "--threads", 2)
-    assert "exams of a tuning step go in turn" in equals_uninterrupted(cache, weights, tmp_path, part_of_a_step(one, 0.8))
+    assert "a tuning step goes in micro-batches" in equals_uninterrupted(cache, weights, tmp_path, part_of_a_step(one, 0.8))
 
 
 def train_on(target, cache, out, *more):
@@ -104,9 +104,9 @@ def uneven(exams, weights, tmp_path_factory):
 def test_exams_in_turn_change_roundings_only(uneven, weights, tmp_path, target, more):
     same = [*tuned(weights), "--tune-dropout", 0.1, *more]
     done = train_on(target, uneven, tmp_path / "together", *same, "--memory-budget", "60MiB")
-    assert "in turn" not in done.stderr
+    assert "micro-batches" not in done.stderr
     done = train_on(target, uneven, tmp_path / "in turn", *same, *part_of_a_step(done, 0.8))
-    assert "exams of a tuning step go in turn" in done.stderr
+    assert "a tuning step goes in micro-batches" in done.stderr
     memory = json.loads((tmp_path / "in turn" / "summary.json").read_text())["memory"]
     assert 0.7 * memory["budget_bytes"] < memory["tensors_peak_bytes"] <= memory["budget_bytes"]
     assert 0.9 < memory["step_predicted_bytes"] / memory["step_peak_bytes"] < 1.1
@@ -119,7 +119,7 @@ def test_exams_that_are_coupled_go_together(uneven, weights, tmp_path, target, m
     same = [*tuned(weights), *more]
     roomy = train_on(target, uneven, tmp_path / "roomy", *same, "--memory-budget", "60MiB")
     tight = train_on(target, uneven, tmp_path / "tight", *same, *part_of_a_step(roomy, 0.8))
-    assert "tuning goes by" in tight.stderr and "in turn" not in tight.stderr
+    assert "tuning goes by" in tight.stderr and "micro-batches" not in tight.stderr
     assert losses(tmp_path / "tight")[:, 0] == pytest.approx(losses(tmp_path / "roomy")[:, 0], abs=2e-5)
 
 

@@ -56,7 +56,7 @@ struct Pass {
 class Chain {
  public:
   // `levels`: [3, 256], what becomes of a pixel. The trained parameters are those that require a
-  // gradient. `drop_path`: the share of frames for which training leaves out what the last block
+  // gradient. `drop_path`: the fraction of frames for which training leaves out what the last block
   // adds, as timm's DropPath (Huang et al. 2016, arXiv:1603.09382); less before it, none in the
   // first block.
   Chain(vit::VisionTransformer model, vit::FeatureOptions features, std::int64_t cut,

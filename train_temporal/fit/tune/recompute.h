@@ -157,9 +157,9 @@ torch::Tensor frugal_gelu(const torch::Tensor& x, const std::string& approximate
 // It is the whole of its memory, which no other tensor shares.
 bool has_its_own_memory(const torch::Tensor& tensor);
 
-// Graphs of LibTorch's autograd that keep less: what an operation saves for the way back is dropped
-// where it can be computed again, by hooks on autograd's saved tensors. Its own
-// formulas of gradients see the same numbers, so that gradients have the same bits.
+// Graphs of LibTorch's autograd that keep less: what an operation saves for the backward pass is
+// dropped where it can be computed again, by hooks on autograd's saved tensors. Its own formulas of
+// gradients see the same numbers, so that gradients have the same bits.
 
 using TensorRecipe = Recipe<torch::Tensor>;
 

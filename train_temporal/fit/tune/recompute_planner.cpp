@@ -39,7 +39,7 @@ const Way& RecomputePlanner::choose(std::int64_t frames) {
   if (!considered.front().fits)
     throw SystemError(concat("a step of ", plural(static_cast<std::size_t>(frames), "frame"),
                              " takes at least ", human_bytes(considered.front().use.peak),
-                             " beside the weights, and the memory budget leaves ",
+                             " in addition to the weights, and the memory budget leaves ",
                              human_bytes(budget()), "; raise --memory-budget, or lower ", kLess));
   take(considered);
   return current_;
@@ -67,7 +67,7 @@ std::int64_t RecomputePlanner::frames_at_once(std::int64_t frames) {
     fit_ = max_at_once(frames);
     more_do_not_fit_ = fit_ < frames;
     if (more_do_not_fit_)
-      log_info_once(concat("the exams of a tuning step go in turn: at most ",
+      log_info_once(concat("a tuning step goes in micro-batches: at most ",
                            plural(static_cast<std::size_t>(fit_), "frame"),
                            " at a time, or a longer exam by itself"));
   }
@@ -96,7 +96,7 @@ void RecomputePlanner::shrink() {
   if (best.use.peak >= used)
     throw SystemError(concat("there is not enough memory to tune by ", to_string(current_),
                              ", which is ", "predicted to take ", human_bytes(used),
-                             " beside the weights, and no way of ",
+                             " in addition to the weights, and no way of ",
                              plural(static_cast<std::size_t>(frames_), "frame"),
                              " takes less; raise --memory-budget, or lower ", kLess));
   log_info(concat("out of memory: tuning goes on by ", to_string(best.way), " (",

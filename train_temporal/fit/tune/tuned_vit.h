@@ -37,7 +37,7 @@ struct TuneOptions {
   // The last so many blocks are trained, with the norm and what else follows; 0: nothing is. All of
   // them, of a cut that holds pixels: patch embedding, tokens and positions too.
   std::int64_t blocks = 0;
-  // > 0: in their place low-rank matrices beside qkv and proj of these blocks (Hu et al. 2021,
+  // > 0: in their place low-rank matrices next to qkv and proj of these blocks (Hu et al. 2021,
   // arXiv:2106.09685), scaled by lora_alpha / lora_rank.
   std::int64_t lora_rank = 0;
   double lora_alpha = 16;

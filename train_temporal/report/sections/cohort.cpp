@@ -110,7 +110,7 @@ html::Body characteristics_section(const TargetReport& report) {
   const std::vector<std::string> header = rows.front();
   rows.erase(rows.begin());
   return html::table(header, rows) +
-         html::paragraph("Of the exams used; shares are of the exams that have a value.");
+         html::paragraph("Of the exams used; fractions are of the exams that have a value.");
 }
 
 std::string characteristics_csv(const TargetReport& report) {
@@ -245,8 +245,8 @@ html::Body covariates_section(const TargetReport& report) {
     rows.push_back({one.name, one.kind, concat(one.missing)});
   return html::table({"column", "taken as", "exams without a value"}, rows) +
          html::paragraph(
-             concat(report.frame_covariates ? "They are behind the features of every frame. "
-                                            : "They are a linear term beside the head: what "
+             concat(report.frame_covariates ? "They are after the features of every frame. "
+                                            : "They are a linear term added at the head: what "
                                               "they add does not depend on the images. ",
                     "Numbers are standardised by the training part of each fold, categories "
                     "are its own; a value that is missing is the mean, and known to be "

@@ -330,11 +330,11 @@ std::span<const Section> training_sections() {
 namespace {
 
 std::string reliability_chart(const TargetReport& report) {
-  html::Chart chart{concat("Calibration, with ", level_text(report), " intervals by patient"),
-                    report.classes.size() == 2
-                        ? "predicted probability of '" + report.classes[1] + "'"
-                        : "predicted probability of the decision",
-                    report.classes.size() == 2 ? "observed share" : "share of right decisions"};
+  html::Chart chart{
+      concat("Calibration, with ", level_text(report), " intervals by patient"),
+      report.classes.size() == 2 ? "predicted probability of '" + report.classes[1] + "'"
+                                 : "predicted probability of the decision",
+      report.classes.size() == 2 ? "observed share" : "fraction of correct decisions"};
   chart.unit_square = chart.diagonal = true;
   html::Series line{concat("held-out ", rows_name(report))};
   const FoldScores pooled = pooled_by_repeat(report.models.front().folds).front();
@@ -364,7 +364,7 @@ html::Body points_section(const TargetReport& report) {
   return figures_table({"", concat("of ", report.models.front().name), "threshold"}, rows) +
          html::paragraph(
              "Figures are of all folds together. Predictive values are those of sensitivity and "
-             "specificity at the model's threshold where the share of ill is as stated. A "
+             "specificity at the model's threshold where the fraction of ill is as stated. A "
              "sensitivity at a given specificity, or the other way round, is the highest that the "
              "ROC curve of the held-out exams has there: its threshold was chosen on these exams, "
              "and on others both will be somewhat lower.");

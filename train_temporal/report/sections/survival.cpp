@@ -83,7 +83,7 @@ std::string survival_chart(const TargetReport& report) {
 
 std::string survival_calibration_chart(const TargetReport& report) {
   html::Chart chart{"Calibration at horizons", "predicted probability of no event",
-                    "observed share without an event"};
+                    "observed fraction without an event"};
   chart.unit_square = chart.diagonal = true;
   for (const HorizonFigures& at : report.survival.horizons) {
     if (chart.series.size() == kMaxLines) break;
@@ -141,7 +141,8 @@ html::Body horizons_section(const TargetReport& report) {
              rows) +
          html::paragraph(concat(
              "Who is censored before a horizon counts through the others, weighted by the inverse "
-             "of the share that is still followed. Observed shares are Kaplan and Meier's, of "
+             "of the fraction that is still followed. Observed fractions are Kaplan and Meier's, "
+             "of "
              "groups of about equal size by the prediction; their intervals take the ",
              rows_name(report),
              " of a patient as independent, and there is none (–) where nobody of a group is "

@@ -281,7 +281,7 @@ TEST(GpuEngine, LimitsItsBatchTo32BitIndices) {
     EXPECT_EQ(engine.max_images(), INT32_MAX / numbers) << one.name;
   };
   expect_most(plain_models()[0], 224 * 224 * 3);
-  // One product gives the perceptron's hidden layer, queries, keys and values of all tokens.
+  // One product gives the MLP's hidden layer, queries, keys and values of all tokens.
   Architecture both = shape(64, 2, 4, 4);
   both.block = BlockKind::kParallelScaling;
   expect_most({"parallel_scaling", both, 16}, 17 * (256 + 3 * 64));

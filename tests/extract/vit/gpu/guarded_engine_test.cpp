@@ -38,7 +38,7 @@ class GuardedEngineTest : public ::testing::Test {
       ++activations;
       TORCH_CHECK(fault != Fault::kThrows, "CUDA error: misaligned address\nmore of it");
       if (fault == Fault::kNoMemory) return cuda::kOutOfMemory;
-      if (fault == Fault::kStrays) return 0;  // the perceptron goes without
+      if (fault == Fault::kStrays) return 0;  // the MLP goes without
       return cuda::twin_kernels().activation(arguments, stream);
     };
     kernels_ = kernels;

@@ -1,4 +1,4 @@
-// Frames of several streams, which lie one behind the other in a cache, are read as one per
+// Frames of several streams, which lie one after the other in a cache, are read as one per
 // instant.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

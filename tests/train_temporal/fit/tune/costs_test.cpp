@@ -197,7 +197,7 @@ TEST_F(MeasuredCosts, LessMemoryIsNeverFasterAndNeverRefused) {
   }
 }
 
-// Of frames that are large beside the weights.
+// Of frames that are large compared with the weights.
 TEST_F(MeasuredCosts, FewerFramesAreRunWhereMemoryRunsOut) {
   ChainShape shape = shape_of(kModels[0], false);
   shape.image_size = 224;
