@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "common/cli/error.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/train_temporal/made_data.h"
@@ -79,7 +81,11 @@ class EveryModel : public ::testing::TestWithParam<ModelVariant> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Model, EveryModel, ::testing::ValuesIn(model_variants()),
-                         [](const auto& variant) { return variant.param.name; });
+                         [](const auto& variant) {
+                           std::string name = variant.param.name;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 torch::Tensor logits_of(SequenceModel& model, const ModelConfig& config, const Dataset& dataset,
                         const std::vector<std::size_t>& exams) {
