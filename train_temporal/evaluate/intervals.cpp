@@ -392,24 +392,30 @@ double trials_of(const MetricTable& table, std::size_t m, std::size_t units) {
   return std::max(4 * rare * (all - rare) / all, rare);
 }
 
-// Of each class, or target, of a mean of them. Rare ones get their units first.
+// So many units for all parts together, those with few of their own first.
+void set_apart(std::vector<Spread::Part>& parts, double units) {
+  std::ranges::sort(parts, {}, &Spread::Part::units);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].apart = std::min(parts[i].units, units / static_cast<double>(parts.size() - i));
+    units -= parts[i].apart;
+  }
+}
+
+// Of each class, or target, of a mean of them.
 std::vector<Spread::Part> parts_of(const MetricTable& table, std::size_t m, Aggregation taken) {
-  const bool ranks = table.metrics[m]->units == Units::kPairs, pairs = are_pairs(table, m, taken);
-  const MetricTable::ByClass& by_class = table.by_class[m];
+  const bool ranks = table.metrics[m]->units == Units::kPairs;
+  const auto& [over_folds, pooled] = table.by_class[m];
   std::vector<Spread::Part> parts;
-  for (const double value :
-       taken == Aggregation::kOverFolds ? by_class.over_folds : by_class.pooled) {
+  for (const double value : taken == Aggregation::kOverFolds ? over_folds : pooled) {
     const std::size_t c = parts.size(), own = table.patients_of_class[c];
     const std::size_t rare = ranks ? std::min(own, table.patients - own) : own;
-    const auto units = static_cast<double>(pairs ? table.pairs_of_class[c] : rare);
-    parts.push_back({value, units, units});
+    const std::size_t units = are_pairs(table, m, taken) ? table.pairs_of_class[c] : rare;
+    parts.push_back({value, static_cast<double>(units), 0});
   }
-  std::ranges::sort(parts, {}, &Spread::Part::units);
-  double left = static_cast<double>(table.patients) / (ranks ? 2 : 1);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    parts[i].apart = std::min(parts[i].units, left / static_cast<double>(parts.size() - i));
-    left -= parts[i].apart;
-  }
+  // A pair of patients speaks of one target. Of K classes, a patient that is taken for another one
+  // speaks against both, and so as much as K / (K − 1) of one.
+  const auto n = static_cast<double>(parts.size()), patients = static_cast<double>(table.patients);
+  set_apart(parts, !ranks ? patients : table.of_targets ? patients / 2 : patients * (n - 1) / n);
   return parts;
 }
 
@@ -818,6 +824,7 @@ MetricTable macro_table(std::span<const MetricTable> targets) {
   MetricTable macro;
   macro.level = first.level;
   macro.patients = first.patients;
+  macro.of_targets = true;
   for (const MetricTable& target : targets) {
     macro.pairs_of_class.push_back(*std::ranges::min_element(target.pairs_of_class));
     macro.patients_of_class.push_back(rarest_class(target));
