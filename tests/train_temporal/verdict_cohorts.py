@@ -178,7 +178,7 @@ SENTENCES = {
     "order": [("The order of frames carries", "yes"), ("The order of frames does not", "no"),
               ("Whether the order of frames", "undecided")],
     "features": [("The features carry", "yes"), ("The features do not", "no"), ("Whether the features", "undecided")],
-    "pixels": [("gru knows more than", "yes"), ("The pixels are not", "no"), ("Whether gru knows", "undecided")],
+    "pixels": [(".+ knows more than", "yes"), ("The pixels are not", "no"), ("Whether .+ knows", "undecided")],
     "mean": [("The mean of the frames gives less", "less"), ("The mean of the frames gives more", "more"),
              ("The mean of the frames does as well", "equal"), ("Whether the mean", "undecided")],
     "summary": [("A linear model on summaries of the frames gives less", "less"),

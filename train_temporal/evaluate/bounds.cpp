@@ -35,17 +35,14 @@ Range without_failure(double share, const Spread& spread, double z, double level
 }
 
 // Of a mean of shares that each count so many units.
-Range mean_range(const std::vector<Spread::Part>& parts, double level) {
+double lower_bound(double mean, const std::vector<Spread::Part>& parts, double level) {
   const double z = normal_quantile((1 + level) / 2);
-  double mean = 0, below = 0, above = 0;
+  double squares = 0;
   for (const auto& [value, units, apart] : parts) {
-    const Range range = wilson(value, units, z);
-    mean += value;
-    below += (value - range.low) * (value - range.low);
-    above += (range.high - value) * (range.high - value);
+    const double reach = value - wilson(value, units, z).low;
+    squares += reach * reach;
   }
-  const auto n = static_cast<double>(parts.size());
-  return {(mean - std::sqrt(below)) / n, (mean + std::sqrt(above)) / n};
+  return mean - std::sqrt(squares) / static_cast<double>(parts.size());
 }
 
 double moderated_variance(double share, const Spread& spread) {
@@ -61,16 +58,13 @@ Range share_range(double share, const Spread& spread, double z, double level) {
   const double trials = spread.variance > 0
                             ? share * (1 - share) / moderated_variance(share, spread)
                             : static_cast<double>(std::max<std::size_t>(spread.units, 1));
-  Range range = wilson(share, trials, z);
+  const Range range = wilson(share, trials, z);
+  // A failure never makes a figure more certain.
+  if (share <= 0.5) return {range.low, std::max(range.high, none.high)};
   // Few patients of a rare class may make most of the variance, so that its degrees of freedom are
   // too few to say anything.
-  if (!spread.parts.empty()) {
-    const Range of_parts = mean_range(spread.parts, level);
-    range = {std::max(range.low, of_parts.low), std::min(range.high, of_parts.high)};
-  }
-  // A failure is no evidence of a greater share.
-  return share > 0.5 ? Range{std::min(range.low, none.low), range.high}
-                     : Range{range.low, std::max(range.high, none.high)};
+  const double of_parts = spread.parts.empty() ? 0 : lower_bound(share, spread.parts, level);
+  return {std::min(std::max(range.low, of_parts), none.low), range.high};
 }
 
 // Hall 1992: (θ̂ − θ) / error is a cubic of a normal number, whose inverse is `root`. `skewness` is
