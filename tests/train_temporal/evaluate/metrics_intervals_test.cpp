@@ -370,7 +370,7 @@ TEST(MacroTable, RestsOnTheRarestClassOfEachTarget) {
             (std::vector<std::size_t>{1, 15}));
 }
 
-// As scikit-learn computes the macro AUROC of those classes that a fold has.
+// A fold without the rare class has the mean of the other four.
 TEST(Summarize, AddsTheMeanOverTheClassesThatEachFoldHas) {
   auto folds = of_five_classes(20);
   EXPECT_FALSE(summarize(leave_out_patients(folds))[0].over_classes_present.defined());
