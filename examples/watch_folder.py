@@ -37,7 +37,7 @@ def predict(bundle, arrival):
         table = bundle.predict(arrival, progress=False)
     except coldframe.JobError as error:
         table = pd.DataFrame({"exam": [arrival.name], "failures": [str(error)]})
-    for reason in table["failures"].dropna():
+    for reason in table["failures"].dropna().unique():
         print(f"{arrival.name}: {reason}", file=sys.stderr)
     return table
 

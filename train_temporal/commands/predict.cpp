@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -245,13 +246,30 @@ void write_explanations(Ensemble& ensemble, const Dataset& dataset,
   publish(maps->folder, maps->out, existing_for(options.overwrite), require_maps);
 }
 
+// The table may be handed on, and folders may name patients: "'/pacs/a/x.dcm'" becomes "'x.dcm'".
+std::string without_folders(const std::string& text) {
+  std::string kept;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t end =
+        text.compare(i, 2, "'/") == 0 ? text.find('\'', i + 1) : std::string::npos;
+    if (end == std::string::npos) {
+      kept += text[i++];
+      continue;
+    }
+    kept += concat("'", std::filesystem::path(text.substr(i + 1, end - i - 1)).filename().string());
+    i = end;
+  }
+  return kept;
+}
+
 // Why exams or frames of exams could not be read, by exam.
 std::map<std::string, std::string> reasons_by_exam(const SequenceReader& cache) {
   std::map<std::string, std::string> reasons;
   for (const cache::Failure& failure : cache.failures()) {
     std::string& text = reasons[failure.exam];
-    text += concat(text.empty() ? "" : "; ", printable(failure.source),
-                   failure.source.empty() ? "" : ": ", printable(failure.reason));
+    text += concat(text.empty() ? "" : "; ",
+                   printable(std::filesystem::path(failure.source).filename().string()),
+                   failure.source.empty() ? "" : ": ", printable(without_folders(failure.reason)));
   }
   return reasons;
 }
@@ -346,7 +364,8 @@ Outcome predict(Predictor& applied, const SequenceReader& cache, const ApplyOpti
   write_file_atomically(options.out, predictions_csv(predictions, cache),
                         existing_for(options.overwrite));
   if (outcome.left_out > 0)
-    log_warning(concat(plural(outcome.left_out, "exam"), " without any readable frame left out"));
+    log_warning(
+        concat(plural(outcome.left_out, "exam"), " without any readable frame: no prediction"));
   return outcome;
 }
 

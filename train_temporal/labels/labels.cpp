@@ -153,11 +153,29 @@ std::optional<std::size_t> find_class(const std::vector<std::string>& classes,
 }
 
 // Leaves classes out and takes classes together. A trained model's may be missing in a cohort.
+// Each class is named once, and no merged one has the name of another.
+void check_class_changes(const Labels& labels, const std::vector<std::string>& classes) {
+  std::vector<std::string> named;
+  for (const ClassChange& change : labels.changes) {
+    for (const std::string& name : change.from) {
+      if (find_class(named, name))
+        throw ConfigError(concat("class '", name, "' of column '", labels.name,
+                                 "' is left out or merged twice; name it once"));
+      named.push_back(name);
+    }
+    if (!change.to.empty() && find_class(classes, change.to) && !find_class(change.from, change.to))
+      throw ConfigError(
+          concat("column '", labels.name, "' has a class '", change.to,
+                 "' already; merge it, too, or give the merged classes another name"));
+  }
+}
+
 void change_classes(Labels& labels, std::vector<std::string>& values, const LabelOptions& options) {
   labels.changes = options.changes;
   if (labels.changes.empty()) return;
   const std::vector<std::string> before = distinct(one_spelling(values).values);
   const bool trained = !options.known_classes.empty();
+  if (!trained) check_class_changes(labels, before);
   std::vector<std::size_t> count(labels.changes.size(), 0);
   for (const ClassChange& change : labels.changes) {
     for (const std::string& name : change.from) {

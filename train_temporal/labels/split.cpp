@@ -244,14 +244,15 @@ void require_patients(const Targets& targets, const std::vector<PatientGroup>& g
         purpose, " needs at least ", needed, " ", what, "s with an event in '", targets[0].event,
         "', but there ", least == 1 ? "is " : "are ", least,
         least >= 2 ? concat("; take --folds ", least) : std::string("; too few to learn from")));
-  throw ConfigError(concat(purpose, " needs at least ", needed, " ", what, "s of every class of '",
-                           targets.names(), "', but there are: ", join(counts, ", "),
-                           "; leave the rare class out (--drop-class), or learn it with another "
-                           "as one (--merge-classes)"));
+  throw ConfigError(
+      concat(purpose, " needs at least ", needed, " ", what, "s of every class of '",
+             targets.names(), "', but there are: ", join(counts, ", "),
+             "; take fewer --folds, leave the rare class out (--drop-class), or learn "
+             "it with another as one (--merge-classes)"));
 }
 
-// What it means that a class has fewer patients than there are folds.
-void warn_of_rare_classes(const Targets& targets, SplitSet& set, const std::string& what) {
+// What it means that a fold holds out none of a class.
+void warn_of_rare_classes(const Targets& targets, SplitSet& set) {
   for (std::size_t c = 0; c < targets.strata(); ++c) {
     if (targets.size() > 1 || !targets.is_class(c)) continue;
     const auto lacks = [&](const Split& split) {
@@ -261,10 +262,10 @@ void warn_of_rare_classes(const Targets& targets, SplitSet& set, const std::stri
     const auto without = static_cast<std::size_t>(std::ranges::count_if(set.splits, lacks));
     if (without == 0) continue;
     set.warnings.push_back(concat(
-        "class ", targets.stratum_name(c), " has fewer ", what, "s than there are folds: ", without,
-        " of ", plural(set.splits.size(), "fold"), without == 1 ? " is" : " are",
-        " tested without it, and figures that need every class are undefined there; fewer --folds, "
-        "--drop-class or --merge-classes avoid that"));
+        without, " of ", plural(set.splits.size(), "fold"), without == 1 ? " is" : " are",
+        " tested without class ", targets.stratum_name(c),
+        ", and figures that need every class are undefined there; fewer --folds, --drop-class or "
+        "--merge-classes avoid that"));
   }
 }
 
@@ -401,7 +402,7 @@ SplitSet make_folds(const Targets& targets, const std::vector<std::string>& pati
       result.splits.push_back(std::move(split));
     }
   }
-  warn_of_rare_classes(targets, result, what);
+  warn_of_rare_classes(targets, result);
   return result;
 }
 

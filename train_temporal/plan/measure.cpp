@@ -196,6 +196,7 @@ std::vector<Budget> budgets_between(const tune::StepTask& one_exam, std::uint64_
                                     std::int64_t count) {
   const std::uint64_t least = tune::rank_schedules(one_exam, 1).front().use.peak;
   std::vector<Budget> found;
+  whole = std::max(whole, least);
   for (std::int64_t number = 0; number < count; ++number) {
     const double part = count > 1 ? double(number) / double(count - 1) : 0;
     const auto bytes = least + static_cast<std::uint64_t>(part * double(whole - least));

@@ -358,7 +358,7 @@ std::vector<ClassChange> merged_classes(const std::string& words) {
     if (change.from.size() < 2 || change.to.empty() || std::ranges::any_of(change.from, is_unsound))
       throw ConfigError(concat("--merge-classes '", words,
                                "': expected two classes or more with + between them and the name "
-                               "of the merged one behind =, each class once: mild+severe=ill"));
+                               "of the merged one after =, each class once: mild+severe=ill"));
     changes.push_back(std::move(change));
   }
   return changes;

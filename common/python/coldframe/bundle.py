@@ -82,7 +82,7 @@ class Bundle:
 def _whole_numbers(table: pd.DataFrame) -> pd.DataFrame:
     """Classes and counts stay whole numbers where exams that could not be read leave gaps."""
     for name, column in table.select_dtypes("float").items():
-        counts = str(name).rpartition(":")[2] in ("predicted", "frames_missing")
+        counts = str(name).rpartition(":")[2] in ("predicted", "frame", "frames_missing")
         if counts and column.notna().any() and (column.dropna() % 1 == 0).all():
             table[name] = column.astype("Int64")
     return table
