@@ -53,6 +53,7 @@ std::vector<std::string> find_faults(const std::filesystem::path& folder,
 //   backbone/…                  the weights: one file, or shards and their index; a mask
 //   models/STEM.safetensors     the fits of all folds and seeds; of tuned ones a folder models/STEM
 //   controls/NAME/…             likewise of each control that the run has kept
+//   held_out_scores.csv         what `predict --sets` rests on
 //   metrics/summary.json        the run's figures with their intervals
 //   configs/metadata.json       what MONAI's bundles state
 //   SHA256SUMS                  of all other files, and of itself

@@ -25,6 +25,7 @@
 #include "train_temporal/run/ensemble.h"
 #include "train_temporal/run/options.h"
 #include "train_temporal/run/run_folder.h"
+#include "train_temporal/run/sets.h"
 #include "train_temporal/run/warm_start.h"
 
 namespace coldframe::bundle {
@@ -594,6 +595,9 @@ void fill(const MakeOptions& options, const fs::path& folder) {
   copy_models(options.run, folder);
   for (const char* name : kKeptFiles)
     if (fs::exists(options.run / name)) copy_into(options.run / name, folder / name);
+  if (const std::string scores = temporal::held_out_scores_csv(options.run, ensemble.targets());
+      !scores.empty())
+    write_file_atomically(folder / temporal::kHeldOutScores, scores);
   const Json metrics = metrics_of(options.run);
   const Json facts = facts_of(options, license, ensemble, backbone);
   for (const char* part : {"metrics", "configs"}) create_folders_durably(folder / part);

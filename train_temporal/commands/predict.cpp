@@ -29,6 +29,7 @@
 #include "train_temporal/run/exam_checks.h"
 #include "train_temporal/run/named_caches.h"
 #include "train_temporal/run/run_folder.h"
+#include "train_temporal/run/sets.h"
 #include "train_temporal/run/unlike_training.h"
 
 namespace coldframe::temporal {
@@ -145,6 +146,7 @@ Json summary_json(const Ensemble& ensemble, const SequenceReader& cache, const O
   if (!options.extraction.input.empty()) json["failures"] = failures_json(cache);
   if (!outcome.unlike.empty())
     json["unlike_training"] = {{"flagged", count_flagged(outcome.unlike)}, {"rate", kUnlikeRate}};
+  if (options.sets) json["sets"] = *options.sets;
   json["predictions"] = options.out.string();
   if (!options.explain.empty()) {
     json["contributions"] = {{"file", options.explain.string()},
@@ -337,7 +339,8 @@ void check_explain(const ApplyOptions& options, Predictor& applied) {
 }
 
 // Predicts all exams of the cache that have a frame, and writes the tables.
-Outcome predict(Predictor& applied, const SequenceReader& cache, const ApplyOptions& options) {
+Outcome predict(Predictor& applied, const SequenceReader& cache, const std::optional<Sets>& sets,
+                const ApplyOptions& options) {
   Ensemble& ensemble = applied.ensemble();
   ensemble.require_same_features(cache, applied.cache());
   if (!options.maps.empty()) require_cut(cache);
@@ -353,7 +356,9 @@ Outcome predict(Predictor& applied, const SequenceReader& cache, const ApplyOpti
       ensemble.load(cache, outcome.exams, applied.device_for(cache, outcome.exams));
   std::optional<UnfinishedMaps> maps;
   if (!options.maps.empty()) maps.emplace(applied, dataset, options);
-  PredictionTable predictions = ensemble.predict(cache, dataset, outcome.exams);
+  const auto scores = ensemble.scores(dataset, outcome.exams);
+  PredictionTable predictions = ensemble.averaged(cache, outcome.exams, scores);
+  if (sets) sets->add_to(predictions, scores);
   outcome.unlike = judge_exams(applied.folder(), dataset, outcome.exams, times_shown_to(ensemble));
   if (const std::string warning = warn_of_unlike(outcome.unlike); !warning.empty())
     log_warning(warning);
@@ -376,11 +381,13 @@ int run_predict(const std::vector<std::string>& arguments) {
   if (!parse_predict_options(arguments, options)) return 0;
   Predictor applied(options);
   check_explain(options, applied);
+  std::optional<Sets> sets;
+  if (options.sets) sets.emplace(applied.folder(), applied.ensemble(), *options.sets);
   SequenceReader cache(named_caches(applied.features().string()));
   for (const std::string& warning :
        arrange(cache, applied.ensemble().card().arrangement, options.data.equal_numbers))
     log_warning(warning);
-  const Outcome outcome = predict(applied, cache, options);
+  const Outcome outcome = predict(applied, cache, sets, options);
   std::cout << (options.json
                     ? summary_json(applied.ensemble(), cache, outcome, options).dump(2) + "\n"
                     : summary_text(applied.ensemble(), outcome, options));

@@ -101,12 +101,12 @@ namespace {
 
 // The set of a held-out exam.
 struct TriedSet {
-  std::size_t exam = 0, patient = 0, truth = 0;
+  std::size_t fold = 0, exam = 0, patient = 0, truth = 0;
   double held = 0, size = 0;
 };
 
-void try_fold(const FoldScores& fold, const ConformalSets& sets, std::size_t classes,
-              std::vector<TriedSet>& tried) {
+void try_fold(const FoldScores& fold, std::size_t number, const ConformalSets& sets,
+              std::size_t classes, std::vector<TriedSet>& tried) {
   std::vector<double> most;
   for (std::size_t c = 0; c < std::max<std::size_t>(classes, 1); ++c)
     most.push_back(sets.quantile(c));
@@ -114,7 +114,7 @@ void try_fold(const FoldScores& fold, const ConformalSets& sets, std::size_t cla
   for (std::size_t i = 0; i < exams.size(); ++i) {
     const std::size_t truth = true_class(exams, i);
     TriedSet& one = tried.emplace_back();
-    one = {exams.frame.empty() ? i : exams.frame[i].exam, fold.patient[i], truth};
+    one = {number, exams.frame.empty() ? i : exams.frame[i].exam, fold.patient[i], truth};
     one.held = unlikeness(exams, i, truth) <= most[truth];
     one.size = classes == 0 ? 2 * most.front() : 0;
     for (std::size_t c = 0; c < classes; ++c) one.size += unlikeness(exams, i, c) <= most[c];
@@ -185,15 +185,22 @@ SetCoverage coverage_of_sets(std::span<const FoldScores> folds, std::size_t clas
     const auto lacking = sets.too_few();
     if (lacking && (!result.too_few || lacking->patients < result.too_few->patients))
       result.too_few = lacking;
-    if (!result.too_few) try_fold(folds[f], sets, classes, tried);
+    if (!result.too_few) try_fold(folds[f], f, sets, classes, tried);
   }
   if (result.too_few) return result;
   const auto figures = [&](const auto& takes) {
     return figures_of_sets(tried, interval_level, takes);
   };
-  result.all = figures([](const TriedSet&) { return true; });
+  const auto by_fold = [&](const auto& takes) {
+    SetFigures of = figures(takes);
+    for (std::size_t f = 0; f < folds.size(); ++f)
+      of.per_fold.push_back(
+          figures([&](const TriedSet& one) { return one.fold == f && takes(one); }).coverage.value);
+    return of;
+  };
+  result.all = by_fold([](const TriedSet&) { return true; });
   for (std::size_t c = 0; c < classes; ++c)
-    result.of_class.push_back(figures([&](const TriedSet& one) { return one.truth == c; }));
+    result.of_class.push_back(by_fold([&](const TriedSet& one) { return one.truth == c; }));
   for (const SubgroupColumn& column : columns) {
     auto& groups = result.of_group.emplace_back();
     for (std::size_t v = 0; v < column.values.size(); ++v)

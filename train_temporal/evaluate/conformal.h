@@ -71,6 +71,7 @@ struct SetFigures {
   std::size_t exams = 0, patients = 0;
   Estimate coverage;
   double size = 0;  // mean number of classes in a set, or mean width of an interval
+  std::vector<MetricValue> per_fold = {};  // coverage of each fold's exams; none of subgroups
 };
 struct SetCoverage {
   double level = 0;

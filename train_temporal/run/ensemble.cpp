@@ -377,14 +377,14 @@ std::vector<double> mean_scores(const std::vector<std::vector<double>>& scores) 
   return mean;
 }
 
-PredictionTable Ensemble::predict(const SequenceReader& cache, const Dataset& dataset,
-                                  const std::vector<std::size_t>& exams) {
+PredictionTable Ensemble::averaged(
+    const SequenceReader& cache, const std::vector<std::size_t>& exams,
+    const std::vector<std::vector<std::vector<double>>>& scores) const {
   PredictionTable table = empty_table(targets(), cache.exams());
   table.held_out = false;
   add_rows(table, cache.exams(), exams, nullptr);
-  const auto of_targets = scores(dataset, exams);
-  for (std::size_t t = 0; t < of_targets.size(); ++t)
-    add_scores(table, t, mean_scores(of_targets[t]), threshold(t));
+  for (std::size_t t = 0; t < scores.size(); ++t)
+    add_scores(table, t, mean_scores(scores[t]), threshold(t));
   return table;
 }
 

@@ -82,9 +82,9 @@ class Ensemble {
   // present frames, each by the model's own Readout.
   std::vector<std::vector<std::vector<double>>> scores(const Dataset& dataset,
                                                        const std::vector<std::size_t>& exams);
-  // The same as a table without labels.
-  PredictionTable predict(const SequenceReader& cache, const Dataset& dataset,
-                          const std::vector<std::size_t>& exams);
+  // Their means over models as a table without labels. `scores`: scores() of `exams`.
+  PredictionTable averaged(const SequenceReader& cache, const std::vector<std::size_t>& exams,
+                           const std::vector<std::vector<std::vector<double>>>& scores) const;
   // Seconds that one model needs for these exams once loaded: the fastest of some passes. Requires
   // take_covariates().
   double seconds_for(const SequenceReader& cache, const std::vector<std::size_t>& exams,

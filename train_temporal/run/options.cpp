@@ -844,6 +844,9 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   add_horizons(rows, options.data);
   add_raw(rows, options);
   rows.text("out", options.out, "FILE.csv", "the predictions to write").written_to();
+  rows.number("sets", options.sets, share(),
+              "also give each exam the classes, or an interval of numbers, that hold the truth in "
+              "this share of patients, as 0.9");
   rows.text("explain", options.explain, "FILE.csv",
             "also write what each frame adds to the probability, number or expected class "
             "(integrated gradients over time)")

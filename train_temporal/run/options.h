@@ -183,6 +183,7 @@ struct ApplyOptions {
   std::filesystem::path out;
   std::filesystem::path explain;  // predict: a CSV of contributions by frame; empty: none
   std::filesystem::path maps;     // predict: a folder of maps of patches; empty: none
+  std::optional<double> sets;     // predict: how often sets hold the truth; none: no sets
   std::filesystem::path weights;  // of the ViT that made a run's cache, for `maps`
   bool other_patients = false;    // not those of the training, even if ids coincide
   bool without_times = false;     // accept exams without times for models that use times

@@ -31,14 +31,17 @@ def test_the_same_run_makes_the_same_bytes(made):
 
 
 def test_predictions_are_those_of_extract_and_predict(made, tmp_path):
-    coldframe("predict", "--run", made.run, "--cache", made.cache, "--out", tmp_path / "two.csv", "--explain", tmp_path / "two-why.csv")
+    coldframe("predict", "--run", made.run, "--cache", made.cache, "--out", tmp_path / "two.csv", "--explain", tmp_path / "two-why.csv",
+              "--sets", 0.8)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     said = coldframe("predict", "--bundle", made.bundle, "--input", made.exams, "--device", "cpu", "--out", tmp_path / "one.csv",
-                     "--explain", tmp_path / "one-why.csv", "--json", TMPDIR=str(temporary))
+                     "--explain", tmp_path / "one-why.csv", "--sets", 0.8, "--json", TMPDIR=str(temporary))
     assert json.loads(said.stdout)["failures"] == []
     for end in [".csv", "-why.csv"]:
         assert (tmp_path / ("one" + end)).read_bytes() == (tmp_path / ("two" + end)).read_bytes()
+    with open(tmp_path / "one.csv") as table:
+        assert {"set_0", "set_1"} <= set(next(csv.reader(table)))
     assert not list(temporary.iterdir())
 
 

@@ -168,6 +168,10 @@ TEST(CoverageOfSets, TellsASiteWhereSetsDoNotHold) {
   EXPECT_GT(found.all.coverage.high.value, kLevel);
   EXPECT_GT(found.all.size, 1);
   EXPECT_LT(found.all.size, 3);
+  ASSERT_EQ(found.all.per_fold.size(), folds.size());
+  double mean = 0;  // of folds with as many patients each
+  for (const MetricValue& share : found.all.per_fold) mean += share.value / 5;
+  EXPECT_NEAR(mean, found.all.coverage.value.value, 1e-12);
   EXPECT_LT(found.of_group[0][1].coverage.high.value, kLevel);
   EXPECT_GT(found.of_group[0][0].coverage.low.value, found.of_group[0][1].coverage.high.value);
   EXPECT_EQ(coverage_of_sets(folds, kClasses, 0.99, 0.95, {}).too_few->needed, 99u);

@@ -45,6 +45,7 @@ std::span<const Section> curve_sections();
 std::span<const Section> decision_sections();
 std::span<const Section> threshold_sections();
 std::span<const Section> operating_sections();
+std::span<const Section> set_sections();
 std::span<const Section> subgroup_sections();
 std::span<const Section> contribution_sections();
 std::span<const Section> gallery_sections();
@@ -68,7 +69,7 @@ struct SectionBlock {
 inline constexpr SectionBlock kSectionBlocks[] = {
     {true,
      {result_sections, survival_sections, number_sections, curve_sections, decision_sections,
-      threshold_sections, operating_sections, subgroup_sections}},
+      threshold_sections, operating_sections, subgroup_sections, set_sections}},
     {false, {contribution_sections, gallery_sections, training_sections}},
     {true, {data_sections, cohort_sections}},
     {false, {covariate_sections, run_sections}}};
