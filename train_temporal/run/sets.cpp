@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "common/cli/error.h"
@@ -127,35 +127,48 @@ Sets::Sets(const std::filesystem::path& folder, Ensemble& ensemble, double level
   }
 }
 
+namespace {
+
+using ScoresOfModels = std::vector<std::vector<double>>;
+
+ScoresOfModels means_by_fold(const ScoresOfModels& scores,
+                             const std::vector<std::vector<std::size_t>>& models) {
+  ScoresOfModels means;
+  for (const std::vector<std::size_t>& of_fold : models) {
+    ScoresOfModels seeds;
+    for (const std::size_t m : of_fold) seeds.push_back(scores[m]);
+    means.push_back(mean_scores(seeds));
+  }
+  return means;
+}
+
+std::vector<PredictionTable::Column> set_columns(const Target& target, bool alone) {
+  const std::vector<std::string> numbers = {"low", "high"};
+  std::vector<PredictionTable::Column> columns;
+  for (const std::string& name : target.has_classes() ? target.classes : numbers)
+    columns.push_back({concat(alone ? "" : target.name + ":", "set_", name), {}});
+  return columns;
+}
+
+}  // namespace
+
 void Sets::add_to(PredictionTable& table,
                   const std::vector<std::vector<std::vector<double>>>& scores) const {
   for (std::size_t t = 0; t < of_.size(); ++t) {
     const Target& target = table.targets[t];
-    std::vector<std::vector<double>> by_fold;  // [fold][rows, width]
-    for (const std::vector<std::size_t>& models : models_) {
-      std::vector<std::vector<double>> seeds;
-      for (const std::size_t m : models) seeds.push_back(scores[t][m]);
-      by_fold.push_back(mean_scores(seeds));
-    }
-    std::vector<PredictionTable::Column> columns;
-    const std::string prefix = table.targets.size() > 1 ? target.name + ":set_" : "set_";
-    for (const std::string& name : target.classes) columns.push_back({prefix + name, {}});
-    if (!target.has_classes()) columns = {{prefix + "low", {}}, {prefix + "high", {}}};
-    std::vector<double> of_row(by_fold.size());
-    const auto read = [&](std::size_t at) {
-      for (std::size_t f = 0; f < by_fold.size(); ++f) of_row[f] = by_fold[f][at];
-    };
-    for (std::size_t row = 0; row < table.rows.size(); ++row) {
-      if (!target.has_classes()) {
-        read(row);
-        const auto [low, high] = of_[t].interval(of_row);
+    const ScoresOfModels by_fold = means_by_fold(scores[t], models_);
+    std::vector<PredictionTable::Column> columns = set_columns(target, of_.size() == 1);
+    std::vector<double> of_folds(by_fold.size());
+    for (std::size_t at = 0; at < by_fold.front().size(); ++at) {  // rows by scores of a row
+      for (std::size_t f = 0; f < by_fold.size(); ++f)
+        of_folds[f] = target.has_classes() ? 1 - by_fold[f][at] : by_fold[f][at];
+      if (target.has_classes()) {
+        const std::size_t c = at % target.scores();
+        columns[c].values.push_back(of_[t].holds(c, of_folds) ? 1 : 0);
+      } else {
+        const auto [low, high] = of_[t].interval(of_folds);
         columns[0].values.push_back(low);
         columns[1].values.push_back(high);
-      }
-      for (std::size_t c = 0; c < target.classes.size(); ++c) {
-        read(row * target.scores() + c);
-        for (double& probability : of_row) probability = 1 - probability;
-        columns[c].values.push_back(of_[t].holds(c, of_row) ? 1 : 0);
       }
     }
     table.more.insert(table.more.end(), columns.begin(), columns.end());
