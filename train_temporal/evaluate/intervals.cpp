@@ -204,7 +204,8 @@ double variance_by_patient(const FiguresOfFits& a, const FiguresOfFits& b) {
 }
 
 // Of a − b, beyond what patients explain. The degrees of freedom are Satterthwaite's, since parts
-// differ in their variance. With fewer than two, Student's quantile says nothing: unknown.
+// differ in their variance. With fewer than two, Student's quantile says nothing: unknown. What is
+// left of the variance is as uncertain as all of it, and so has fewer.
 std::optional<FitSpread> spread_of_fits(const FiguresOfFits& a, const FiguresOfFits& b) {
   double variance = 0, parts = 0, all = 0, of_variance = 0;
   if (a.changes.size() != b.changes.size()) return {};
@@ -222,7 +223,9 @@ std::optional<FitSpread> spread_of_fits(const FiguresOfFits& a, const FiguresOfF
   }
   const double freedom = of_variance > 0 ? variance * variance / of_variance : all;
   if (parts == 0 || freedom < 2) return {};
-  return FitSpread{std::max(variance / (parts * parts) - variance_by_patient(a, b), 0.0), freedom};
+  const double of_mean = variance / (parts * parts);
+  const double beyond = std::max(of_mean - variance_by_patient(a, b), 0.0);
+  return FitSpread{beyond, of_mean > 0 ? freedom * squared(beyond / of_mean) : freedom};
 }
 
 // Few patients contradict such a figure, or none: the other model's alone do not tell how far the

@@ -97,15 +97,16 @@ TEST(FitSpread, IsThatOfTheSeedsOfEachFold) {
   ASSERT_GT(beyond, 0);
   EXPECT_NEAR(all.error_of_fits, std::sqrt(beyond), 1e-12);
   EXPECT_EQ(all.value.value, patients.value.value);
-  // Student's, with Satterthwaite's degrees of freedom.
+  // Student's, with Satterthwaite's degrees of freedom; what patients explain of the variance of
+  // fits makes it no more certain.
   Influences ahead = changes(a[0]);
   const Influences of_other = changes(b[0]);
   for (std::size_t p = 0; p < ahead.by.size(); ++p) ahead.by[p] -= of_other.by[p];
   const Spread spread = spread_of(main.table, 0, Aggregation::kOverFolds, ahead);
-  const double freedom = variance * variance / of_variance, both = spread.variance + beyond;
   const double of_patients = std::min(spread.freedom, spread.freedom_of_variance);
+  const double both = spread.variance + beyond;
   const double of_both =
-      both * both / (spread.variance * spread.variance / of_patients + beyond * beyond / freedom);
+      both * both / (spread.variance * spread.variance / of_patients + of_variance);
   EXPECT_NEAR(std::min(all.high.value - all.value.value, all.value.value - all.low.value),
               std::sqrt(both) * student_quantile(0.975, of_both), 1e-9);
   EXPECT_NEAR(std::min(all.claim_high - all.value.value, all.value.value - all.claim_low),
@@ -115,7 +116,7 @@ TEST(FitSpread, IsThatOfTheSeedsOfEachFold) {
 // Fits that take each exam a little differently, and are worth the same: what they add is what the
 // jackknife finds of their mean already.
 TEST(FitSpread, OfWhatPatientsExplainCountsOnce) {
-  double with = 0, without = 0;
+  double beyond = 0, explained = 0;
   for (std::uint64_t cohort = 0; cohort < 40; ++cohort) {
     std::vector<std::vector<FoldScores>> a, b;
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
@@ -133,12 +134,12 @@ TEST(FitSpread, OfWhatPatientsExplainCountsOnce) {
       return folds;
     };
     const Compared main = compared(mean(a), a), other = compared(mean(b), b);
-    const Estimate patients = difference(main, other, false), all = difference(main, other, true);
-    with += all.high.value - all.low.value;
-    without += patients.high.value - patients.low.value;
+    beyond += std::pow(difference(main, other, true).error_of_fits, 2);
+    explained += variance_by_patient(a, b);
   }
-  EXPECT_LT(with, 1.25 * without);
-  EXPECT_GE(with, without);
+  // What chance leaves, since no variance is below 0.
+  EXPECT_LT(beyond, 0.4 * explained);
+  EXPECT_GT(beyond, 0);
 }
 
 TEST(FitSpread, IsThatOfRepeatsWhereThereIsOneSeed) {
