@@ -35,14 +35,16 @@ Range without_failure(double share, const Spread& spread, double z, double level
 }
 
 // Of a mean of shares that each count so many units.
-double lower_bound(double mean, const std::vector<Spread::Part>& parts, double level) {
+double lower_bound(double mean, const Spread& spread, double level) {
   const double z = normal_quantile((1 + level) / 2);
-  double squares = 0;
-  for (const auto& [value, units, apart] : parts) {
+  double sum = 0, squares = 0;
+  for (const auto& [value, units, apart] : spread.parts) {
     const double reach = value - wilson(value, units, z).low;
+    sum += reach;
     squares += reach * reach;
   }
-  return mean - std::sqrt(squares) / static_cast<double>(parts.size());
+  const double reach = spread.parts_may_agree ? sum : std::sqrt(squares);
+  return mean - reach / static_cast<double>(spread.parts.size());
 }
 
 double moderated_variance(double share, const Spread& spread) {
@@ -63,7 +65,7 @@ Range share_range(double share, const Spread& spread, double z, double level) {
   if (share <= 0.5) return {range.low, std::max(range.high, none.high)};
   // Few patients of a rare class may make most of the variance, so that its degrees of freedom are
   // too few to say anything.
-  const double of_parts = spread.parts.empty() ? 0 : lower_bound(share, spread.parts, level);
+  const double of_parts = spread.parts.empty() ? 0 : lower_bound(share, spread, level);
   return {std::min(std::max(range.low, of_parts), none.low), range.high};
 }
 

@@ -27,6 +27,7 @@ struct Spread {
     double value, units, apart;
   };
   std::vector<Part> parts = {};
+  bool parts_may_agree = false;  // targets, whose errors may be those of the same patients
 };
 
 // Of how much fits differ, beyond what their patients explain.
@@ -49,8 +50,9 @@ struct Bounds {
 // `units` independent trials without a failure exclude, α^(1/n) (rule of thumb: 3/n), or by the
 // score interval of `trials`, whichever says more. An AUROC is 1 only if all disjoint pairs of an
 // ill and a healthy patient are in order, so these pairs are its units. A mean of classes is
-// bounded by the least mean of shares t with Π tᵢ^nᵢ ≥ α; where one class
-// has failures, no lower than by the score intervals of all classes (MOVER: Zou and Donner 2008).
+// bounded by the least mean of shares t with Π tᵢ^nᵢ ≥ α; where some have failures, no lower than
+// by the score intervals of all: of classes as if they were independent (MOVER: Zou and Donner
+// 2008), of targets as if all were at their lower ends at once, since they share their patients.
 // What some patient contradicts is never bounded more tightly. Undefined, with the reason, if the
 // sample is too small, and for the ECE, which binning biases upwards.
 Bounds bounds_of(Metric metric, double value, const Spread& spread, double level);

@@ -512,6 +512,7 @@ Spread spread_of(const MetricTable& table, std::size_t m, Aggregation taken,
   spread.are_pairs = are_pairs(table, m, taken);
   spread.trials = trials_of(table, m, spread.units);
   spread.parts = parts_of(table, m, taken);
+  spread.parts_may_agree = table.of_targets;
   add_shape(spread, changes.by);
   return spread;
 }

@@ -370,6 +370,18 @@ TEST(MacroTable, RestsOnTheRarestClassOfEachTarget) {
             (std::vector<std::size_t>{1, 15}));
 }
 
+// Targets share their patients: copies of one say no more than it does.
+TEST(MacroTable, OfCopiesIsKnownNoBetterThanOneOfThem) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const auto table = leave_out_patients(cohort(120, 5, 1.8, seed));
+    const Estimate one = summarize(table)[0].mean_over_folds;
+    const Estimate macro = summarize(macro_table(std::vector(14, table)))[0].mean_over_folds;
+    EXPECT_NEAR(macro.value.value, one.value.value, 1e-12);
+    EXPECT_LE(macro.low.value, one.low.value);
+    EXPECT_LE(macro.claim_low, one.claim_low);
+  }
+}
+
 // A fold without the rare class has the mean of the other four.
 TEST(Summarize, AddsTheMeanOverTheClassesThatEachFoldHas) {
   auto folds = of_five_classes(20);
