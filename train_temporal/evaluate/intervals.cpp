@@ -827,9 +827,9 @@ MetricTable macro_table(std::span<const MetricTable> targets) {
   const MetricTable& first = targets.front();
   MetricTable macro;
   macro.level = first.level;
-  macro.patients = first.patients;
   macro.of_targets = true;
   for (const MetricTable& target : targets) {
+    macro.patients = std::max(macro.patients, target.patients);
     macro.pairs_of_class.push_back(*std::ranges::min_element(target.pairs_of_class));
     macro.patients_of_class.push_back(rarest_class(target));
   }

@@ -99,7 +99,8 @@ struct MetricTable {
   // Patients with exams of each class; for numbers: all. Of a mean over targets: of the rarest
   // class of each.
   std::vector<std::size_t> patients_of_class;
-  std::size_t patients = 0;  // patients with labelled exams
+  // Patients with labelled exams; of a mean over targets: those of the target that has most.
+  std::size_t patients = 0;
   // Of each class: disjoint pairs, within folds, of a patient of it and one of the others, the
   // basis of an AUROC of 1.
   std::vector<std::size_t> pairs_of_class;

@@ -382,6 +382,25 @@ TEST(MacroTable, OfCopiesIsKnownNoBetterThanOneOfThem) {
   }
 }
 
+// The second target has labels for half of the patients.
+TEST(MacroTable, OfPerfectTargetsHasTheSameBoundsInAnyOrder) {
+  const auto folds = perfect(40);
+  std::vector<FoldScores> half;
+  for (const FoldScores& fold : folds) {
+    std::vector<std::size_t> labelled;
+    for (std::size_t i = 0; i < fold.exams.size(); ++i)
+      if (fold.patient[i] < 20) labelled.push_back(i);
+    FoldScores& rest = half.emplace_back(
+        FoldScores{0, fold.fold, exams_at(fold.exams, labelled), {}, fold.patient});
+    for (const std::size_t i : labelled) rest.patient.push_back(fold.patient[i]);
+  }
+  const auto all = leave_out_patients(folds), some = leave_out_patients(half);
+  const auto bounds = [](const std::vector<MetricTable>& targets) {
+    return mean_auroc(summarize(macro_table(targets))).low.value;
+  };
+  EXPECT_EQ(bounds({some, all}), bounds({all, some}));
+}
+
 // A fold without the rare class has the mean of the other four.
 TEST(Summarize, AddsTheMeanOverTheClassesThatEachFoldHas) {
   auto folds = of_five_classes(20);
