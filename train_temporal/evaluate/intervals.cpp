@@ -410,9 +410,10 @@ std::vector<Spread::Part> parts_of(const MetricTable& table, std::size_t m, Aggr
   const auto& [over_folds, pooled] = table.by_class[m];
   std::vector<Spread::Part> parts;
   for (const double value : taken == Aggregation::kOverFolds ? over_folds : pooled) {
-    const std::size_t c = parts.size(), own = table.patients_of_class[c];
-    const std::size_t rare = ranks ? std::min(own, table.patients - own) : own;
-    const std::size_t units = are_pairs(table, m, taken) ? table.pairs_of_class[c] : rare;
+    const std::size_t c = parts.size();
+    const std::size_t units = are_pairs(table, m, taken) ? table.pairs_of_class[c]
+                              : ranks                    ? table.pooled_pairs_of_class[c]
+                                                         : table.patients_of_class[c];
     parts.push_back({value, static_cast<double>(units), 0});
   }
   // A pair of patients speaks of one target. Of K classes, a patient that is taken for another one
@@ -696,9 +697,10 @@ void leave_out(MetricTable::Block& block, const Parts& parts, const std::vector<
   for (MetricTable::Row& row : block.without) row.pooled = row.fold;
 }
 
-// See MetricTable::pairs_of_class. A patient with exams of the class and of others is a pair of its
-// own.
-std::size_t count_pairs(const std::map<std::size_t, Place>& places, std::size_t of_class) {
+// See MetricTable::pairs_of_class and pooled_pairs_of_class. A patient with exams of the class and
+// of others is a pair of its own.
+std::size_t count_pairs(const std::map<std::size_t, Place>& places, std::size_t of_class,
+                        Aggregation taken) {
   struct Count {
     std::size_t both = 0, this_class = 0, others = 0;
   };
@@ -706,7 +708,7 @@ std::size_t count_pairs(const std::map<std::size_t, Place>& places, std::size_t 
   for (const auto& [patient, place] : places) {
     if (place.exams.empty()) continue;
     const bool has = place.exams.contains(static_cast<int>(of_class));
-    Count& count = in_fold[place.fold];
+    Count& count = in_fold[taken == Aggregation::kOverFolds ? place.fold : 0];
     ++(has && place.exams.size() > 1 ? count.both : has ? count.this_class : count.others);
   }
   std::size_t pairs = 0;
@@ -775,8 +777,10 @@ MetricTable leave_out_patients(std::span<const FoldScores> folds, double level,
       ++table.patients_of_class[static_cast<std::size_t>(of_class)];
     }
   }
-  for (std::size_t c = 0; c < first.label_count(); ++c)
-    table.pairs_of_class.push_back(count_pairs(places, c));
+  for (std::size_t c = 0; c < first.label_count(); ++c) {
+    table.pairs_of_class.push_back(count_pairs(places, c, Aggregation::kOverFolds));
+    table.pooled_pairs_of_class.push_back(count_pairs(places, c, Aggregation::kPooled));
+  }
   std::vector<std::size_t> block_of(places.empty() ? 0 : places.rbegin()->first + 1);
   std::size_t next = 0;
   for (const auto& [patient, place] : places) {
@@ -831,6 +835,7 @@ MetricTable macro_table(std::span<const MetricTable> targets) {
   for (const MetricTable& target : targets) {
     macro.patients = std::max(macro.patients, target.patients);
     macro.pairs_of_class.push_back(*std::ranges::min_element(target.pairs_of_class));
+    macro.pooled_pairs_of_class.push_back(*std::ranges::min_element(target.pooled_pairs_of_class));
     macro.patients_of_class.push_back(rarest_class(target));
   }
   for (const MetricTable::Block& block : first.blocks) macro.blocks.push_back({block.fold, 0, {}});

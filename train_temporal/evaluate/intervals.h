@@ -104,6 +104,7 @@ struct MetricTable {
   // Of each class: disjoint pairs, within folds, of a patient of it and one of the others, the
   // basis of an AUROC of 1.
   std::vector<std::size_t> pairs_of_class;
+  std::vector<std::size_t> pooled_pairs_of_class;  // likewise, of all folds together
   bool of_targets = false;  // a mean over targets, which stand in place of classes
   double level = 0.95;
 };

@@ -202,6 +202,28 @@ TEST(Summarize, CountsPatientsWithBothClassesForEach) {
   }
 }
 
+// Frames of all three classes in every patient but one, or in all, and no rank that is wrong.
+TEST(Summarize, CountsPatientsWithAllClassesForEachOfAPooledMean) {
+  for (const std::size_t lacks : {0, 1}) {
+    FoldScores one;
+    one.exams.width = 3;
+    for (std::size_t p = 0; p < 20; ++p) {
+      for (std::size_t label = 0; label < (p < lacks ? 2 : 3); ++label) {
+        std::vector<double> predicted(3, 0.1);
+        predicted[label] = 0.8;
+        one.exams.predicted.insert(one.exams.predicted.end(), predicted.begin(), predicted.end());
+        one.exams.label.push_back(static_cast<int>(label));
+        one.patient.push_back(p);
+      }
+    }
+    one.exams.decision = decide(one.exams.predicted, 3, 0.5);
+    const Estimate auroc = summarize(leave_out_patients(std::vector{one})).front().pooled;
+    EXPECT_EQ(auroc.value.value, 1);
+    // Two thirds of 20 patients, a third of them for each class.
+    EXPECT_NEAR(auroc.low.value, least_mean(std::vector(3, 40.0 / 9), 0.025), 1e-12);
+  }
+}
+
 TEST(Summarize, TakesAllButRanksFromAllFoldsTogether) {
   for (const MetricSummary& one : summarize(leave_out_patients(cohort(60, 5, 1.0, 3)))) {
     const bool ranks = one.metric == metric_named("auroc") || one.metric == metric_named("auprc");
