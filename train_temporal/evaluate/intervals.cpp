@@ -152,13 +152,16 @@ bool are_the_same(const MetricTable& a, const MetricTable& b) {
   });
 }
 
+double reach_of(const FitSpread& fits, double level) {
+  return student_quantile((1 + level) / 2, fits.freedom) * std::sqrt(fits.variance);
+}
+
 // With the errors of both, and of fits, as independent ones.
 void bound_by_parts(Estimate& difference, const Estimate& x, const Estimate& y,
                     const FitSpread& fits, double most, double level) {
   const double d = difference.value.value, a = x.value.value, b = y.value.value;
   const auto reach = [&](double of_x, double of_y, double of) {
-    const double t = student_quantile((1 + of) / 2, fits.freedom);
-    return std::hypot(of_x, of_y, t * std::sqrt(fits.variance));
+    return std::hypot(of_x, of_y, reach_of(fits, of));
   };
   const auto possible = [&](double bound) { return std::clamp(bound, -most, most); };
   difference.low = MetricValue::of(possible(d - reach(a - x.low.value, y.high.value - b, level)));
@@ -167,16 +170,18 @@ void bound_by_parts(Estimate& difference, const Estimate& x, const Estimate& y,
   difference.claim_high = possible(d + reach(x.claim_high - a, b - y.claim_low, kClaimLevel));
 }
 
-// No patient tells the models apart: as far as so many exclude that another does.
-void bound_by_agreement(Estimate& difference, Shape shape, const Spread& patients, double level) {
+// No patient tells the models apart: as far as so many exclude that another does, and fits differ.
+void bound_by_agreement(Estimate& difference, Shape shape, const Spread& patients,
+                        const FitSpread& fits, double most, double level) {
   const double scale = shape == Shape::kSigned ? 2 : 1, d = difference.value.value;
   const auto reach = [&](double of) {
-    return scale * (1 - share_bounds(1, patients, of).low.value);
+    return std::hypot(scale * (1 - share_bounds(1, patients, of).low.value), reach_of(fits, of));
   };
-  difference.low = MetricValue::of(d - reach(level));
-  difference.high = MetricValue::of(d + reach(level));
-  difference.claim_low = d - reach(kClaimLevel);
-  difference.claim_high = d + reach(kClaimLevel);
+  const auto possible = [&](double bound) { return std::clamp(bound, -most, most); };
+  difference.low = MetricValue::of(possible(d - reach(level)));
+  difference.high = MetricValue::of(possible(d + reach(level)));
+  difference.claim_low = possible(d - reach(kClaimLevel));
+  difference.claim_high = possible(d + reach(kClaimLevel));
 }
 
 // Of a − b.
@@ -274,7 +279,7 @@ Estimate difference_of(const MetricTable& a, const MetricTable& b, std::size_t m
     result.low = result.high = result.value;
     result.claim_low = result.claim_high = d;
   } else if (shape == Shape::kShare || shape == Shape::kSigned) {
-    bound_by_agreement(result, shape, patients, a.level);
+    bound_by_agreement(result, shape, patients, of_fits, most, a.level);
   } else {
     bound_by_parts(result, x, y, of_fits, most, a.level);
   }

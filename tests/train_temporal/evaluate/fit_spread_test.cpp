@@ -142,6 +142,34 @@ TEST(FitSpread, OfWhatPatientsExplainCountsOnce) {
   EXPECT_GT(beyond, 0);
 }
 
+// The second model orders the exams as the first does, with other probabilities.
+TEST(FitSpread, CountsWhereNoPatientTellsTheModelsApart) {
+  const auto a = fit(1, 0.5);
+  auto b = a;
+  for (FoldScores& fold : b)
+    for (double& p : fold.exams.predicted) p = 0.5 + 0.8 * (p - 0.5);
+  const auto reach = [](const Estimate& one) { return one.high.value - one.value.value; };
+  const Compared other = compared(b, {fit(4, 0.1), fit(5, 0.1), fit(6, 0)});
+  const Compared main = compared(a, {fit(1, 0.5), fit(2, 0.3), fit(3, 0.9)});
+  const Estimate patients = difference(main, other, false), all = difference(main, other, true);
+  ASSERT_EQ(all.value.value, 0);
+  ASSERT_GT(all.error_of_fits, 0);
+  EXPECT_GT(reach(all), std::hypot(reach(patients), 1.96 * all.error_of_fits));
+  EXPECT_EQ(all.low.value, -all.high.value);
+  EXPECT_LT(all.claim_low, all.low.value);
+  // Of fits that rank every exam, and others that invert all: as far as is possible.
+  const auto right = fit(1, 9);
+  auto wrong = right;
+  for (FoldScores& fold : wrong)
+    for (double& p : fold.exams.predicted) p = 1 - p;
+  const Estimate any =
+      difference(compared(a, {right, wrong, wrong}), compared(b, {wrong, right, right}), true);
+  EXPECT_EQ(any.low.value, -1);
+  EXPECT_EQ(any.high.value, 1);
+  EXPECT_EQ(any.claim_low, -1);
+  EXPECT_EQ(any.claim_high, 1);
+}
+
 TEST(FitSpread, IsThatOfRepeatsWhereThereIsOneSeed) {
   const auto a = fit(1, 0.6, 3), b = fit(2, 0.2, 3);
   double ahead[3], mean = 0, squares = 0;
