@@ -117,7 +117,7 @@ def test_few_patients_are_told_on_the_terminal_too(tmp_path):
     for says in ["few patients: 8", "too small a sample to bound"]:
         assert says in done.stderr and says in str(summary["warnings"]) and says in report, says
     auroc = summary["models"][0]["metrics"]["auroc"]["mean_over_folds"]
-    assert auroc["value"] == 1 and auroc["low"] < 0.5 and auroc["high"] == 1
+    assert auroc["value"] == 1 and 0.5 < auroc["low"] < 0.6 and auroc["high"] == 1  # by chance 1 of 70 orders ranks as well
     assert summary["models"][0]["metrics"]["ece"]["pooled"]["no_interval"] == "binning biases it upwards"
 
 
