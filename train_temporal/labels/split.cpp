@@ -244,11 +244,11 @@ void require_patients(const Targets& targets, const std::vector<PatientGroup>& g
         purpose, " needs at least ", needed, " ", what, "s with an event in '", targets[0].event,
         "', but there ", least == 1 ? "is " : "are ", least,
         least >= 2 ? concat("; take --folds ", least) : std::string("; too few to learn from")));
-  throw ConfigError(
-      concat(purpose, " needs at least ", needed, " ", what, "s of every class of '",
-             targets.names(), "', but there are: ", join(counts, ", "),
-             "; take fewer --folds, leave the rare class out (--drop-class), or learn "
-             "it with another as one (--merge-classes)"));
+  throw ConfigError(concat(
+      purpose, " needs at least ", needed, " ", what, "s of every class of '", targets.names(),
+      "', but there are: ", join(counts, ", "), "; ", least >= 2 ? "take --folds 2, " : "",
+      "leave the rare class out (--drop-class), or learn it with another as one "
+      "(--merge-classes)"));
 }
 
 // What it means that a fold holds out none of a class.
