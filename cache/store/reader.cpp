@@ -230,7 +230,7 @@ void CacheReader::read_contiguous(std::span<const std::size_t> run, std::size_t 
   }
 }
 
-// As many as lie one after the other in one file, with at most kScanBytes together (but one).
+// As many as lie next to each other in one file, of at most kScanBytes together; at least one.
 CacheReader::ContiguousExams CacheReader::read_contiguous(std::span<const std::size_t> exams,
                                                           std::size_t array) const {
   const ExamLocation first = places_[exams.front()];

@@ -152,7 +152,6 @@ std::optional<std::size_t> find_class(const std::vector<std::string>& classes,
   return same ? same : find_spelling(classes, one_spelling(trim(value)));
 }
 
-// Leaves classes out and takes classes together. A trained model's may be missing in a cohort.
 // Each class is named once, and no merged one has the name of another.
 void check_class_changes(const Labels& labels, const std::vector<std::string>& classes) {
   std::vector<std::string> named;
@@ -170,6 +169,7 @@ void check_class_changes(const Labels& labels, const std::vector<std::string>& c
   }
 }
 
+// Leaves classes out and takes classes together. A trained model's may be missing in a cohort.
 void change_classes(Labels& labels, std::vector<std::string>& values, const LabelOptions& options) {
   labels.changes = options.changes;
   if (labels.changes.empty()) return;

@@ -213,7 +213,7 @@ std::vector<std::size_t> assign_groups(std::span<const PatientGroup> groups,
 namespace {
 
 // One patient of a class is held out, another is learnt from.
-constexpr std::size_t kLeastOfClass = 2;
+constexpr std::size_t kMinOfClass = 2;
 
 // Streams of the split's random numbers.
 enum Stream : std::uint64_t { kFolds = 1, kHoldout = 2 };
@@ -388,7 +388,7 @@ SplitSet make_folds(const Targets& targets, const std::vector<std::string>& pati
   const std::vector<std::size_t> exams = targets.labeled_exams();
   const std::vector<PatientGroup> groups = group_by_patient(targets, patients, exams);
   const bool timed = targets.size() == 1 && targets[0].is_timed();
-  require_patients(targets, groups, folds, timed ? folds : std::min(folds, kLeastOfClass),
+  require_patients(targets, groups, folds, timed ? folds : std::min(folds, kMinOfClass),
                    concat("--folds ", folds), what);
   const std::vector<double> shares(folds, 1.0 / static_cast<double>(folds));
   SplitSet result;
@@ -411,7 +411,7 @@ SplitSet leave_one_out(const Targets& targets, const std::vector<std::string>& p
                        const std::string& what) {
   const std::vector<std::size_t> exams = targets.labeled_exams();
   const std::vector<PatientGroup> held_out = group_by_patient(targets, groups, exams);
-  require_patients(targets, held_out, 2, kLeastOfClass, concat("--folds ", what, "s"), what);
+  require_patients(targets, held_out, 2, kMinOfClass, concat("--folds ", what, "s"), what);
   SplitSet result;
   for (std::size_t fold = 0; fold < held_out.size(); ++fold) {
     Split split{0, fold, {}, {}, held_out[fold].exams};
