@@ -1,5 +1,6 @@
 // The temporal models: pooled frames, recurrent, convolutional, transformer, and without frames.
 #include "common/text/text.h"
+#include "common/torch/internals.h"
 #include "train_temporal/models/model_config.h"
 #include "train_temporal/models/operations.h"
 #include "train_temporal/models/sequence_model.h"
@@ -75,7 +76,9 @@ const Architecture kLstm{.name = "lstm",
                          .ordered = true,
                          .recurrent = true,
                          .gates = 4,
-                         .kept = {9.3, 7.4}};
+                         .kept = kLstmKeepsMore
+                                     ? KeptValues{.once = 9.3, .by_layer = 15.4, .weights = 2.4}
+                                     : KeptValues{9.3, 7.4}};
 
 constexpr NamedModel kRecurrentNames[] = {
     {.name = "gru", .architecture = &kGru, .about = "frames in order", .compared = true},

@@ -180,7 +180,7 @@ double StepValues::by_autograd(double n, double b, double longest, bool keeps) c
 }
 
 // Weights that every step of a recurrent layer uses need a second gradient, which is added to the
-// first; those of a convolution are kept in another order.
+// first (an LSTM's more); those of a convolution are kept in another order.
 double StepValues::weights_beside() const {
   const std::string last = concat("_l", config_.layers - 1);
   if (!config_.architecture->by_steps) return (D_ + 1) * C_;
@@ -189,7 +189,7 @@ double StepValues::weights_beside() const {
     const bool recurrent = config_.architecture->recurrent && row.name.ends_with(last) &&
                            row.name.find(".weight_") != std::string::npos;
     const bool convolves = row.shape.size() == 3 && row.shape.back() > 1;
-    if (recurrent || convolves) sum += row.size();
+    if (recurrent || convolves) sum += config_.architecture->kept.weights * row.size();
   }
   return sum;
 }

@@ -29,6 +29,7 @@ struct KeptValues {
   double grid_by_layer = 0;  // of each frame of the padded batch
   // Evaluation keeps at most what one layer needs; 0: a third of what training keeps.
   double evaluation = 0, evaluation_grid = 0;
+  double weights = 1;  // copies of the last layer's recurrent weights
 };
 
 struct Architecture {

@@ -1,7 +1,6 @@
 #include "train_temporal/fit/tune/recompute.h"
 
 #include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/saved_variable.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/torch/internals.h"
 #include "train_temporal/models/operations.h"
 
 namespace coldframe::tune {
@@ -89,8 +89,7 @@ torch::Tensor with_gradient(const Compute& compute, const torch::Tensor& x,
     const torch::NoGradGuard no_grad;
     result = compute();
   }
-  std::shared_ptr<Gradient> node(new Gradient(x, arguments...), torch::autograd::deleteNode);
-  torch::autograd::set_history(result, node);
+  torch::autograd::set_history(result, make_node<Gradient>(x, arguments...));
   return result;
 }
 
@@ -161,8 +160,8 @@ class Engine : public torch::autograd::Engine {
                                      outputs);
   }
   c10::intrusive_ptr<at::ivalue::Future> execute_with_graph_task(
-      const std::shared_ptr<torch::autograd::GraphTask>& task,
-      std::shared_ptr<torch::autograd::Node> root, torch::autograd::InputBuffer&& buffer) override {
+      const std::shared_ptr<torch::autograd::GraphTask>& task, NodePtr root,
+      torch::autograd::InputBuffer&& buffer) override {
     return get_base_engine().execute_with_graph_task(task, std::move(root), std::move(buffer));
   }
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/engine.h>
 
+#include "common/torch/internals.h"
 #include "train_temporal/fit/tune/recompute.h"
 
 namespace coldframe::tune {
@@ -42,8 +43,8 @@ class Silent : public Node {
 
 TEST(OneEngine, RunsNodesOfADeviceOnThatDevicesQueue) {
   install_hooks_after_a_backward_pass();
-  const auto first = std::make_shared<Silent>(torch::kCPU);
-  const auto second = std::make_shared<Silent>(torch::Device(kMadeUp, 0));
+  const auto first = make_node<Silent>(torch::kCPU);
+  const auto second = make_node<Silent>(torch::Device(kMadeUp, 0));
   first->add_next_edge(Edge(second, 0));
   torch::autograd::Engine::get_default_engine().execute({Edge(first, 0)}, {torch::ones({1})}, false,
                                                         false, true);
