@@ -1,6 +1,8 @@
-# `cmake --install build --prefix P` gives a folder that may be moved: P/bin, P/lib/coldframe, P/share. LibTorch is found
-# in a folder torch beside P, as a wheel's P lies beside it in site-packages, or in the one that COLDFRAME_TORCH names
-# (common/cli/dispatch/find_libtorch.h).
+# `cmake --install build --prefix P` gives a folder that may be moved: P/bin, P/lib/coldframe, P/share. Programs that use
+# LibTorch lie in P/lib/coldframe/torch-VERSION with the libraries that do, since one P may hold those of several builds
+# (`--component libtorch` installs these alone). `coldframe` finds a LibTorch, and takes the programs that fit it
+# (common/cli/dispatch/find_libtorch.h): in a folder torch beside P, as a wheel's P lies beside it in site-packages, in
+# the one that COLDFRAME_TORCH names, or where `coldframe setup` puts one.
 #
 # With COLDFRAME_WHEEL the programs hold all libraries but FFmpeg, which lies in P/lib/coldframe, and LibTorch.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib/coldframe:$ORIGIN/../../torch/lib")
@@ -25,6 +27,8 @@ if(COLDFRAME_WHEEL)
     install(PROGRAMS ${file} DESTINATION lib/coldframe RENAME ${name})
   endforeach()
   install(DIRECTORY ${COLDFRAME_WHEEL_PREFIX}/licences DESTINATION share/doc/coldframe)
+  # The programs for other versions of LibTorch, which common/wheel/make built before.
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/build/wheel/programs/ DESTINATION . USE_SOURCE_PERMISSIONS)
 endif()
 
 # coldframe_install(TARGET…): programs, and the libraries that they open.
@@ -32,6 +36,17 @@ function(coldframe_install)
   foreach(target ${ARGN})
     if(TARGET ${target})
       install(TARGETS ${target} RUNTIME DESTINATION bin LIBRARY DESTINATION lib/coldframe)
+    endif()
+  endforeach()
+endfunction()
+
+# The same of those that use LibTorch.
+function(coldframe_install_with_libtorch)
+  set(folder lib/coldframe/torch-${COLDFRAME_TORCH_VERSION})
+  foreach(target ${ARGN})
+    if(TARGET ${target})
+      set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/..")
+      install(TARGETS ${target} RUNTIME DESTINATION ${folder} LIBRARY DESTINATION ${folder} COMPONENT libtorch)
     endif()
   endforeach()
 endfunction()

@@ -43,11 +43,12 @@ void prepare_openmp() {
   std::error_code failed;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
   if (failed) throw SystemError(concat("cannot find my own program file: ", failed.message()));
-  const std::string program = self.parent_path() / command.program;
+  std::filesystem::path folder = self.parent_path();
   if (command.needs_libtorch) {
-    find_libtorch();
+    folder = find_libtorch().programs;
     prepare_openmp();
   }
+  const std::string program = folder / command.program;
   std::vector<std::string> words = {program};
   if (command.passes_name) words.emplace_back(command.name);
   words.insert(words.end(), rest.begin(), rest.end());

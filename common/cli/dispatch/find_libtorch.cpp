@@ -3,9 +3,11 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 #include "common/cli/error.h"
@@ -20,7 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLibrary = "libtorch_cpu.so";
 constexpr const char* kVariable = "COLDFRAME_TORCH";
-constexpr const char* kWanted = COLDFRAME_TORCH_VERSION;  // "2.11", of the LibTorch compiled with
+constexpr const char* kCompiledWith = COLDFRAME_TORCH_VERSION;  // "2.11"
+constexpr const char* kProgram = "coldframe-extract";
 
 // The folders in which the loader looks for this program's libraries. The programs beside it have
 // the same rpath (common/cmake/Install.cmake).
@@ -72,12 +75,90 @@ std::string version_of(const fs::path& torch) {
   return trim(read_text_file(torch / "build-version", kLimit));
 }
 
-void require_wanted_version(const fs::path& torch) {
-  const std::string version = version_of(torch);
-  if (version.empty() || version.starts_with(concat(kWanted, "."))) return;
-  throw SystemError(concat("torch ", version, " lies in '", torch.string(),
-                           "', but this Coldframe needs torch ", kWanted,
-                           ": pip install 'torch==", kWanted, ".*'"));
+fs::path own_folder() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error).parent_path();
+}
+
+struct Programs {
+  std::string version;  // of LibTorch: "2.11"
+  fs::path folder;
+};
+
+// What an installation holds, the newest first.
+std::vector<Programs> installed_programs() {
+  constexpr std::string_view kPrefix = "torch-";
+  std::vector<Programs> found;
+  std::error_code error;
+  for (const auto& entry :
+       fs::directory_iterator(own_folder().parent_path() / "lib/coldframe", error)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with(kPrefix) && fs::exists(entry.path() / kProgram, error))
+      found.push_back({name.substr(kPrefix.size()), fs::weakly_canonical(entry.path(), error)});
+  }
+  std::ranges::sort(found, [](const Programs& a, const Programs& b) {
+    return natural_less(b.version, a.version);
+  });
+  return found;
+}
+
+std::string text_of(const std::vector<Programs>& programs) {
+  std::vector<std::string> versions;
+  for (const Programs& one : programs) versions.push_back(one.version);
+  std::ranges::reverse(versions);
+  return join(versions, ", ");
+}
+
+fs::path cache_folder() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  const char* const home = std::getenv("HOME");
+  return (cache && *cache ? fs::path(cache) : fs::path(home ? home : "/") / ".cache") / "coldframe";
+}
+
+constexpr const char* kRemedy =
+    "; `coldframe setup` gets one that fits, and COLDFRAME_TORCH names the folder of a torch "
+    "package";
+
+LibTorch of_installation(const std::vector<Programs>& installed) {
+  std::vector<fs::path> looked;
+  if (const char* const name = std::getenv(kVariable); name && *name) {
+    looked.push_back(named_by_user(name));
+  } else {
+    looked.push_back(found_by_loader());
+    if (const char* const python = std::getenv("COLDFRAME_PYTHON_TORCH"))
+      looked.emplace_back(python);
+    for (const fs::path& setup :
+         {own_folder().parent_path() / "lib/coldframe/libtorch", cache_folder()})
+      for (const Programs& one : installed)
+        looked.push_back(setup / ("torch-" + one.version) / "torch");
+  }
+  std::string others;
+  std::error_code error;
+  for (const fs::path& folder : looked) {
+    if (folder.empty() || !fs::exists(folder / "lib" / kLibrary, error)) continue;
+    const std::string version = version_of(folder);
+    for (const Programs& one : installed)
+      if (version.starts_with(one.version + ".")) return {folder, version, one.folder};
+    others += concat(others.empty() ? "" : ", ", "torch ", version, " in '", folder.string(), "'");
+  }
+  if (others.empty())
+    throw SystemError(
+        concat("there is no LibTorch; this Coldframe runs with ", text_of(installed), kRemedy));
+  throw SystemError(concat("there is ", others, ", but this Coldframe runs with torch ",
+                           text_of(installed), kRemedy));
+}
+
+// Programs beside `coldframe` find the LibTorch that they were linked with themselves.
+LibTorch of_build_folder() {
+  const fs::path found = found_by_loader();
+  if (found.empty())
+    throw SystemError(concat("there is no LibTorch ", kCompiledWith, "; run common/bootstrap"));
+  const char* const name = std::getenv(kVariable);
+  if (name && *name && named_by_user(name) != found)
+    throw ConfigError(concat(kVariable, " names '", named_by_user(name).string(),
+                             "', but this Coldframe takes the LibTorch in '", found.string(),
+                             "'; unset ", kVariable));
+  return {found, version_of(found), own_folder()};
 }
 
 void add_to_library_path(const std::string& folder) {
@@ -88,23 +169,12 @@ void add_to_library_path(const std::string& folder) {
 
 }  // namespace
 
-void find_libtorch() {
-  const fs::path found = found_by_loader();
-  const char* const name = std::getenv(kVariable);
-  if (!name || !*name) {
-    if (!found.empty()) return require_wanted_version(found);
-    throw SystemError(concat("there is no LibTorch: pip install 'torch==", kWanted,
-                             ".*' where Coldframe is, or name the folder of a torch package in ",
-                             kVariable));
-  }
-  const fs::path named = named_by_user(name);
-  if (!found.empty() && found != named) {
-    throw ConfigError(concat(kVariable, " names '", named.string(),
-                             "', but this Coldframe takes the LibTorch in '", found.string(),
-                             "'; unset ", kVariable));
-  }
-  require_wanted_version(named);
-  add_to_library_path((named / "lib").string());
+LibTorch find_libtorch() {
+  const std::vector<Programs> installed = installed_programs();
+  if (installed.empty()) return of_build_folder();
+  LibTorch found = of_installation(installed);
+  add_to_library_path((found.folder / "lib").string());
+  return found;
 }
 
 }  // namespace coldframe

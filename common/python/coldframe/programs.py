@@ -33,13 +33,11 @@ def program_path(name: str = "coldframe") -> Path:
 
 
 def environment() -> dict[str, str]:
-    """The environment in which the programs find LibTorch: beside this package, or where Python would import torch from."""
-    result = dict(os.environ)
-    found_by_itself = "COLDFRAME_PROGRAMS" in result or (_FOLDER.parent / "torch").is_dir()
-    if not found_by_itself and "COLDFRAME_TORCH" not in result:
-        found = importlib.util.find_spec("torch")
-        if found is not None and found.origin is not None:
-            result["COLDFRAME_TORCH"] = str(Path(found.origin).parent)
+    """The environment of the programs: it tells which Python this is, and where that would import torch from."""
+    result = dict(os.environ, COLDFRAME_PYTHON=sys.executable)
+    found = importlib.util.find_spec("torch")
+    if found is not None and found.origin is not None:
+        result["COLDFRAME_PYTHON_TORCH"] = str(Path(found.origin).parent)
     return result
 
 
