@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
@@ -393,7 +394,7 @@ double trials_of(const MetricTable& table, std::size_t m, std::size_t units) {
   const Units kind = table.metrics[m]->units;
   const bool of_units = table.patients_of_class.empty() || units == table.patients ||
                         kind == Units::kPositives || kind == Units::kNegatives ||
-                        kind == Units::kEvents;
+                        kind == Units::kEvents || kind == Units::kDecided;
   if (of_units) return counts;
   const auto rare = static_cast<double>(rarest_class(table));
   const auto all = static_cast<double>(table.patients);
@@ -500,6 +501,8 @@ std::size_t units_of(const MetricTable& table, std::size_t m, Aggregation taken)
       return table.patients_of_class[0];
     case Units::kPatients:
       return table.patients;
+    case Units::kDecided:
+      return table.patients_decided;
     case Units::kPairs:
       if (are_pairs(table, m, taken)) return *std::ranges::min_element(table.pairs_of_class);
       break;
@@ -722,6 +725,16 @@ std::size_t count_pairs(const std::map<std::size_t, Place>& places, std::size_t 
   return pairs;
 }
 
+// See MetricTable::patients_decided.
+std::size_t count_decided(std::span<const FoldScores> folds) {
+  std::set<std::size_t> patients;
+  for (const FoldScores& fold : folds)
+    for (std::size_t i = 0; i < fold.exams.decision.size(); ++i)
+      if (fold.repeat == folds.front().repeat && fold.exams.decision[i] == 1)
+        patients.insert(fold.patient[i]);
+  return patients.size();
+}
+
 // [part][class]
 std::vector<std::vector<double>> figures_by_class(const std::vector<FoldScores>& parts,
                                                   Metric metric) {
@@ -782,6 +795,7 @@ MetricTable leave_out_patients(std::span<const FoldScores> folds, double level,
       ++table.patients_of_class[static_cast<std::size_t>(of_class)];
     }
   }
+  table.patients_decided = count_decided(folds);
   for (std::size_t c = 0; c < first.label_count(); ++c) {
     table.pairs_of_class.push_back(count_pairs(places, c, Aggregation::kOverFolds));
     table.pooled_pairs_of_class.push_back(count_pairs(places, c, Aggregation::kPooled));

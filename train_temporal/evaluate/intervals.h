@@ -101,6 +101,7 @@ struct MetricTable {
   std::vector<std::size_t> patients_of_class;
   // Patients with labelled exams; of a mean over targets: those of the target that has most.
   std::size_t patients = 0;
+  std::size_t patients_decided = 0;  // with an exam for which class 1 was decided
   // Of each class: disjoint pairs, within folds, of a patient of it and one of the others, the
   // basis of an AUROC of 1.
   std::vector<std::size_t> pairs_of_class;

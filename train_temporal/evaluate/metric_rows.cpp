@@ -107,6 +107,14 @@ MetricValue recall(const ConfusionMatrix& counts, std::size_t of_class) {
                          static_cast<double>(total));
 }
 
+MetricValue precision(const ConfusionMatrix& counts, std::size_t of_class) {
+  std::size_t decided = 0;
+  for (const auto& truly : counts) decided += truly[of_class];
+  if (decided == 0) return MetricValue::none("never decided");
+  return MetricValue::of(static_cast<double>(counts[of_class][of_class]) /
+                         static_cast<double>(decided));
+}
+
 ClassFigures recalls(const MetricInput& in) {
   ClassFigures figures;
   for (std::size_t c = 0; c < in.exams.label_count(); ++c)
@@ -212,7 +220,7 @@ MetricValue class_mae(const MetricInput& in) {
 constexpr MetricRow kClassMetrics[] = {
     {.key = "auroc",  // exact rank statistic, ties count half; macro one-vs-rest for C > 2
      .title = "AUROC",
-     .labels = kNominalClasses,
+     .labels = kNominalClasses | kOneClass,
      .compute = of_ranks<auroc>,
      .shape = Shape::kShare,
      .units = Units::kPairs,
@@ -225,7 +233,7 @@ constexpr MetricRow kClassMetrics[] = {
      .compared = true},
     {.key = "auprc",  // average precision; macro one-vs-rest for C > 2
      .title = "AUPRC",
-     .labels = kNominalClasses,
+     .labels = kNominalClasses | kOneClass,
      .compute = of_ranks<average_precision>,
      .shape = Shape::kShare,
      .min_units = 20,  // 4 in each of 5 folds
@@ -250,6 +258,19 @@ constexpr MetricRow kClassMetrics[] = {
      .units = Units::kNegatives,
      .min_in_differences = kMinOfRecalls,
      .given_classes = true},
+    {.key = "recall",  // of one class: the sensitivity of its decisions
+     .title = "Recall",
+     .labels = kOneClass,
+     .compute = [](const MetricInput& in) { return recall(in.confusion(), 1); },
+     .shape = Shape::kShare,
+     .units = Units::kPositives,
+     .given_classes = true},
+    {.key = "precision",
+     .title = "Precision",
+     .labels = kOneClass,
+     .compute = [](const MetricInput& in) { return precision(in.confusion(), 1); },
+     .shape = Shape::kShare,
+     .units = Units::kDecided},
     {.key = "quadratic_kappa",  // takes the order of classes as a scale
      .title = "Quadratic kappa",
      .labels = kOrdinalClasses,
@@ -275,7 +296,7 @@ constexpr MetricRow kClassMetrics[] = {
      .compared = true},
     {.key = "f1",  // binary: of class 1; else macro
      .title = "F1",
-     .labels = kAllClasses,
+     .labels = kAllClasses | kOneClass,
      .compute = f1,
      .shape = Shape::kShare,
      .mean_of_classes = 3,

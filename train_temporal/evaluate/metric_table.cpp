@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <stdexcept>
 
 #include "common/text/text.h"
@@ -57,6 +58,18 @@ std::vector<Metric> metrics_for(const ScoredExams& exams) {
     if (applies && (exams.per_frame || !each->frames_only)) metrics.push_back(each);
   }
   return metrics;
+}
+
+std::vector<Metric> metrics_of_one_class() {
+  std::vector<Metric> metrics;
+  std::ranges::copy_if(table(), std::back_inserter(metrics),
+                       [](Metric each) { return (each->labels & kOneClass) != 0; });
+  return metrics;
+}
+
+std::string title_of(Metric metric, std::size_t classes) {
+  const bool is_macro = metric->mean_of_classes > 2 && classes >= metric->mean_of_classes;
+  return concat(is_macro ? "macro " : "", metric->title);
 }
 
 std::vector<Metric> compared_metrics(Scale scale) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,7 @@ enum LabelKind : unsigned {
   kOrdinalClasses = 4,
   kNumberLabels = 8,
   kTimeLabels = 16,
+  kOneClass = 32,  // one of several, against the rest
   kNominalClasses = kTwoClasses | kManyClasses,
   kAllClasses = kNominalClasses | kOrdinalClasses,
 };
@@ -41,7 +43,8 @@ enum class Units {
   kPairs,  // over folds: disjoint pairs of patients; pooled: the patients of the rarest class
   kPositives,
   kNegatives,
-  kEvents,  // patients with an event: each pair has one
+  kDecided,  // patients for whom class 1 was decided
+  kEvents,   // patients with an event: each pair has one
 };
 
 struct MetricRow {
@@ -81,8 +84,13 @@ std::span<const MetricRow> time_metrics();
 Metric metric_named(std::string_view key);
 // The metrics for the labels of `exams`, in the order of reports.
 std::vector<Metric> metrics_for(const ScoredExams& exams);
+// Those of one class against the rest, likewise.
+std::vector<Metric> metrics_of_one_class();
 // The columns of the table of models for a scale, in the order of reports.
 std::vector<Metric> compared_metrics(Scale scale);
+// "macro AUROC" where it is the unweighted mean over several classes, each against the rest; else
+// its title. Balanced accuracy, macro recall, has a name of its own.
+std::string title_of(Metric metric, std::size_t classes);
 // The metric by which models are compared; higher is better.
 Metric main_metric(Scale scale);
 
