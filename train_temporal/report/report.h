@@ -12,6 +12,7 @@
 #include "common/charts/html.h"
 #include "common/cli/option_rows.h"
 #include "common/files/json.h"
+#include "train_temporal/evaluate/classes.h"
 #include "train_temporal/evaluate/conformal.h"
 #include "train_temporal/evaluate/intervals.h"
 #include "train_temporal/evaluate/subgroups.h"
@@ -235,6 +236,7 @@ struct TargetReport : RunFacts {
   Questions questions;
   std::vector<OperatingFigure> operating_points;  // set by evaluate_report(), as requested
   SurvivalFigures survival;                       // likewise
+  std::vector<FiguresOfClass> by_class;           // of several classes, likewise; else empty
   std::vector<SubgroupColumn> subgroups;
   std::optional<SetCoverage> sets;  // of 90 %; set by evaluate_report()
   std::vector<Characteristic> characteristics;

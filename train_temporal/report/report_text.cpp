@@ -160,17 +160,24 @@ namespace {
 
 std::string about_classes(const TargetReport& report) {
   if (report.classes.size() > 2)
-    return "AUROC, AUPRC and F1 are means over classes against the rest. Kappa is Cohen's, 0 by "
-           "chance. A calibrated model has ECE 0.";
+    return "Macro figures are unweighted means over the classes, each against the rest. Balanced "
+           "accuracy is macro recall, accuracy is micro recall. Kappa is "
+           "Cohen's, 0 by chance. The Brier score sums over classes. A calibrated model has ECE 0.";
   const auto& own = report.questions.threshold;
   return concat("Sensitivity, specificity, F1, accuracy and kappa are at the threshold ",
                 own ? exact(*own) + " that was given" : "that the validation part chose (Youden)",
                 ". A calibrated model has ECE 0, slope 1 and intercept 0.");
 }
 
-std::string about_grades(const TargetReport&) {
-  return "Decisions are medians of the predicted distribution over classes. Quadratic kappa is 0 "
-         "by chance; the MAE is in steps between classes. A calibrated model has ECE 0.";
+std::string about_grades(const TargetReport& report) {
+  return concat(
+      "Decisions are medians of the predicted distribution over classes. Quadratic kappa is 0 by "
+      "chance; the MAE is in steps between classes. ",
+      report.classes.size() > 2 ? "Macro F1 is the unweighted mean over classes, balanced accuracy "
+                                  "is macro recall, accuracy is micro recall. The Brier score sums "
+                                  "over classes. "
+                                : "",
+      "A calibrated model has ECE 0.");
 }
 
 std::string about_numbers(const TargetReport&) {
@@ -408,8 +415,12 @@ Comparison compare(const Estimate& difference) {
 }
 
 std::string main_name(const TargetReport& report) {
-  const std::string title(main_metric(report.scale)->title);
+  const std::string title = title_of(main_metric(report.scale), report.classes.size());
   return words_of(report.scale).lower_case ? lower(title) : title;
+}
+
+std::string article_of(const TargetReport& report) {
+  return main_name(report).starts_with("macro") ? "a" : words_of(report.scale).article;
 }
 
 // The words that stand in a sentence in braces.
@@ -513,9 +524,9 @@ std::string about_the_model(const TargetReport& report) {
   const auto row = std::ranges::find_if(
       kStandings, [&](const StandingRow& each) { return each.holds(standing); });
   return concat(
-      on_patients(report), ", ", model.name, " reaches ", words.article, " ", main_name(report),
-      " of ", interval_text(standing.estimate), " (", origin_text(model, *figure), ").",
-      caution(report),
+      on_patients(report), ", ", model.name, " reaches ", article_of(report), " ",
+      main_name(report), " of ", interval_text(standing.estimate), " (",
+      origin_text(model, *figure), ").", caution(report),
       filled(row->says, {{"chance", concat(standing.chance)},
                          {"wider", standing.beyond_folds ? "" : ", wider as folds share exams,"},
                          {"ranks", standing.ranks ? interval_text(*standing.ranks) : ""}}));
@@ -726,7 +737,7 @@ void warn_of_missing_intervals(const TargetReport& report, std::vector<std::stri
     if (summary.metric->shape == Shape::kNone || !estimate.value.defined() ||
         estimate.low.defined())
       continue;
-    figures[estimate.low.undefined].emplace_back(summary.metric->title);
+    figures[estimate.low.undefined].push_back(title_of(summary.metric, report.classes.size()));
   }
   for (const auto& [why, names] : figures) {
     warnings.push_back(concat("no interval for ", join(names, ", "), ": ", why));
@@ -955,7 +966,8 @@ std::string summary_text(const TargetReport& report) {
              report.questions.aggregate.empty() ? "" : " of " + rows_name(report), ", ",
              folds_text(main), ", ", level_text(report), " intervals by patient\n");
   for (const MetricSummary& summary : main.summary) {
-    text += concat("  ", padded(summary.metric->title, 22), interval_text(summary.primary()));
+    text += concat("  ", padded(title_of(summary.metric, report.classes.size()), 22),
+                   interval_text(summary.primary()));
     if (!one_part && summary.by_fold)
       text += concat("   pooled ", interval_text(summary.pooled), present_text(summary));
     if (!one_part && !summary.by_fold) text += "   pooled";
@@ -964,7 +976,7 @@ std::string summary_text(const TargetReport& report) {
   if (const std::string taken = taken_text(main); !taken.empty()) text += taken + "\n";
   const Metric metric = main_metric(report.scale);
   if (report.models.size() > 1) {
-    text += concat(metric->title,
+    text += concat(title_of(metric, report.classes.size()),
                    report.against.empty() ? " of the controls, and " : " of the others, and ",
                    main.name, " ahead by\n");
   }

@@ -56,11 +56,54 @@ TEST(Report, ShowsEveryPartOfABinaryRun) {
 TEST(Report, ShowsManyClasses) {
   TargetReport report = example({model("gru", 1.5, 4), model("clock", 0.1, 4)},
                                 {"regular", "covid", "pneumonia", "other"});
-  const std::string page = made::page_of(report);
+  RunReport run{{report}, {}};
+  evaluate_report(run);
+  const std::string page = report_page(run).finish();
   keep(page, "coldframe_report_classes.html");
-  EXPECT_THAT(page, HasSubstr("AUROC vs the rest"));
+  EXPECT_THAT(page, HasSubstr("<h2>Each class against the rest</h2>"));
+  EXPECT_THAT(page, HasSubstr("<td>macro AUROC</td>"));
   EXPECT_THAT(page, HasSubstr("<td>pneumonia</td>"));
   EXPECT_THAT(page, Not(HasSubstr("Sensitivity")));
+  const Json summary = metrics_json(run);
+  const Json& pneumonia = summary["by_class"][2];
+  EXPECT_EQ(pneumonia["class"], "pneumonia");
+  EXPECT_EQ(pneumonia["exams"], 30);
+  const Estimate& auroc = run.targets[0].by_class[2].summary[0].primary();
+  EXPECT_EQ(pneumonia["metrics"]["auroc"]["mean_over_folds"]["low"], auroc.low.value);
+  EXPECT_THAT(page, HasSubstr(interval_text(auroc)));
+  const std::string said = summary_text(run);
+  EXPECT_THAT(said, HasSubstr(concat("  pneumonia  AUROC ", interval_text(auroc))));
+  EXPECT_THAT(said, HasSubstr("reaches a macro AUROC of "));
+}
+
+// The terminal has five of many classes, those that are found least often.
+TEST(Report, NamesTheClassesOfTheLowestRecallOnTheTerminal) {
+  RunReport run{{example({model("gru", 1.5, 8)}, {"a", "b", "c", "d", "e", "f", "g", "h"})}, {}};
+  evaluate_report(run);
+  const TargetReport& report = run.targets[0];
+  const std::string said = summary_text(run);
+  EXPECT_THAT(said, HasSubstr("Classes against the rest, the 5 of 8 with the lowest recall"));
+  const auto recall = [&](std::size_t c) {
+    return find_metric(report.by_class[c].summary, metric_named("recall"))->primary().value.value;
+  };
+  double least_hidden = 1, most_shown = 0;
+  for (std::size_t c = 0; c < 8; ++c) {
+    const bool shown = said.find(concat("\n  ", report.classes[c], "         AUROC ")) != said.npos;
+    (shown ? most_shown : least_hidden) =
+        shown ? std::max(most_shown, recall(c)) : std::min(least_hidden, recall(c));
+  }
+  EXPECT_LE(most_shown, least_hidden);
+  EXPECT_GT(most_shown, 0);
+  EXPECT_LT(least_hidden, 1);
+}
+
+TEST(Report, LeavesTwoClassesToSensitivityAndSpecificity) {
+  RunReport run{{example({model("gru", 1.5)}, {"healthy", "ill"})}, {}};
+  evaluate_report(run);
+  EXPECT_TRUE(run.targets[0].by_class.empty());
+  EXPECT_FALSE(metrics_json(run).contains("by_class"));
+  const std::string page = report_page(run).finish();
+  EXPECT_THAT(page, Not(AnyOf(HasSubstr("Each class against"), HasSubstr("macro"))));
 }
 
 TEST(Report, ShowsASingleHeldOutPartOfASingleModel) {

@@ -211,7 +211,7 @@ html::Body split_section(const TargetReport& report) {
              "Parts are disjoint by patient (", report.split, "). ", words_of(report.scale).choices,
              " the validation part only; the held-out part is used once, for the figures above.")) +
          html::table({"repeat", "fold", "training: exams / patients", "validation", "held out",
-                      "temperature", "threshold", std::string(metric->title)},
+                      "temperature", "threshold", title_of(metric, report.classes.size())},
                      rows);
 }
 

@@ -488,26 +488,6 @@ std::span<const Section> operating_sections() {
 
 namespace {
 
-html::Body classes_table(const TargetReport& report) {
-  const ScoredExams all = pooled_exams(report.models.front());
-  const auto counts = confusion_matrix(all);
-  html::Rows rows;
-  for (std::size_t c = 0; c < report.classes.size(); ++c) {
-    double truly = 0, decided = 0;
-    for (std::size_t k = 0; k < counts.size(); ++k) {
-      truly += static_cast<double>(counts[c][k]);
-      decided += static_cast<double>(counts[k][c]);
-    }
-    const auto right = static_cast<double>(counts[c][c]);
-    const OneVsRest rest = one_vs_rest(all, c);
-    rows.push_back({report.classes[c], fixed(truly, 0), ratio_text(right, truly),
-                    ratio_text(right, decided), figure_text(auroc(rest.score, rest.positive))});
-  }
-  return html::table(
-      {"class", concat("held-out ", rows_name(report)), "recall", "precision", "AUROC vs the rest"},
-      rows);
-}
-
 // A histogram's outline: share of `values` (within [0, 1]) per bin.
 html::Series outline(const std::string& name, const std::vector<double>& values, std::size_t bins) {
   std::vector<double> share(bins, 0);
@@ -558,9 +538,7 @@ std::string score_chart(const TargetReport& report) {
 }
 
 html::Body decisions_section(const TargetReport& report) {
-  html::Body body = confusion_chart(report) + score_chart(report);
-  if (report.classes.size() > 2 && report.scale == Scale::kNominal) body += classes_table(report);
-  return body;
+  return confusion_chart(report) + score_chart(report);
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ html::Body result_section(const TargetReport& report) {
     const bool as_headed =
         !summary.by_fold || header[1].starts_with(concat("mean over ", folds_of(summary)));
     std::vector<std::string> row = {
-        concat(summary.metric->title, as_headed ? "" : concat(", ", folds_of(summary))),
+        concat(title_of(summary.metric, report.classes.size()),
+               as_headed ? "" : concat(", ", folds_of(summary))),
         one_part || summary.by_fold ? interval_text(summary.primary()) : std::string("–")};
     if (!one_part) {
       const bool spread = summary.by_fold && !std::isnan(summary.sd_over_folds);
@@ -53,8 +54,8 @@ html::Body result_section(const TargetReport& report) {
 html::Body models_section(const TargetReport& report) {
   const std::vector<Metric> metrics = compared_metrics(report.scale);
   std::vector<std::string> header = {"model"};
-  for (Metric metric : metrics) header.emplace_back(metric->title);
-  header.push_back(concat(metrics.front()->title, " of ", report.models.front().name, " − this"));
+  for (Metric metric : metrics) header.push_back(title_of(metric, report.classes.size()));
+  header.push_back(concat(header[1], " of ", report.models.front().name, " − this"));
   html::Rows rows;
   for (const ModelResult& model : report.models) {
     std::vector<std::string> row = {model_label(model) + model.about};
@@ -93,7 +94,12 @@ void add_model_figures(FigureTable& table, const TargetReport& report) {
 
 std::span<const Section> result_sections() {
   static constexpr Section kSections[] = {
-      {.heading = "Result", .body = result_section, .figures = add_model_figures},
+      {.heading = "Result", .body = result_section, .figures = add_model_figures}};
+  return kSections;
+}
+
+std::span<const Section> model_sections() {
+  static constexpr Section kSections[] = {
       {.heading = "Warnings",
        .applies = [](const TargetReport& report) { return !all_warnings(report).empty(); },
        .body = [](const TargetReport& report) -> html::Body {
@@ -203,11 +209,16 @@ void know_that_groups_differ(TargetReport& report) {
   if (report.held_out_by.empty()) return;
   const double level = report.bootstrap.level;
   const std::vector<MetricSummary> main = report.models.front().summary;
+  const auto widen = [&](MetricSummary& figure) {
+    for (Estimate* one : {&figure.mean_over_folds, &figure.pooled})
+      widen_by_groups(*one, figure.per_fold, level, range_of(figure.metric));
+  };
+  for (FiguresOfClass& of_class : report.by_class)
+    for (MetricSummary& figure : of_class.summary) widen(figure);
   for (ModelResult& model : report.models) {
     for (std::size_t m = 0; m < model.summary.size(); ++m) {
       MetricSummary& figure = model.summary[m];
-      for (Estimate* one : {&figure.mean_over_folds, &figure.pooled})
-        widen_by_groups(*one, figure.per_fold, level, range_of(figure.metric));
+      widen(figure);
       if (m >= model.difference.size()) continue;
       const double most = largest_difference(figure.metric);
       const auto ahead = differences(main[m].per_fold, figure.per_fold);
@@ -233,7 +244,8 @@ void warn_of_groups(const TargetReport& report, std::vector<std::string>& warnin
       if (!(estimate.claim_high < metric->chance)) continue;
       warnings.push_back(concat("'", group.value, "' of '", column.column,
                                 "' lies below chance: ", report.models.front().name, " reaches ",
-                                metric->title, " ", interval_text(estimate),
+                                title_of(metric, report.classes.size()), " ",
+                                interval_text(estimate),
                                 " there, so that it is wrong to use it in a group like that; ",
                                 "look at how its labels and images were made"));
     }
@@ -248,6 +260,10 @@ const MetricSummary* main_figure(const TargetReport& report, const Subgroup& gro
   return find_metric(group.summary, main_metric(report.scale));
 }
 
+std::string main_title(const TargetReport& report) {
+  return title_of(main_metric(report.scale), report.classes.size());
+}
+
 std::string ahead_text(const TargetReport& report, const Subgroup& group) {
   const MetricSummary* main = main_figure(report, group);
   if (main == nullptr || group.minus_others.empty()) return "–";
@@ -257,7 +273,7 @@ std::string ahead_text(const TargetReport& report, const Subgroup& group) {
 html::Body counts_table(const TargetReport& report, const SubgroupColumn& column) {
   std::vector<std::string> header = {column.column, rows_name(report), "patients"};
   header.insert(header.end(), report.classes.begin(), report.classes.end());
-  header.push_back(concat(main_metric(report.scale)->title, " − that of the others"));
+  header.push_back(concat(main_title(report), " − that of the others"));
   html::Rows rows;
   for (const Subgroup& group : column.groups) {
     rows.push_back({group.value, concat(group.exams), concat(group.patients)});
@@ -274,7 +290,7 @@ html::Body figures_by_value(const TargetReport& report, const SubgroupColumn& co
   html::Rows rows;
   const std::vector<MetricSummary>& all = report.models.front().summary;
   for (std::size_t m = 0; m < all.size(); ++m) {
-    rows.push_back({std::string(all[m].metric->title)});
+    rows.push_back({title_of(all[m].metric, report.classes.size())});
     for (const Subgroup& group : column.groups)
       rows.back().push_back(group.summary.empty() ? "–"
                                                   : interval_text(group.summary[m].primary()));
@@ -292,8 +308,8 @@ std::string small_groups(const TargetReport& report, const SubgroupColumn& colum
                              plural(group.patients, "patient"), ")"));
   }
   if (small.empty()) return {};
-  return concat("Too few to say anything of the ", main_metric(report.scale)->title, ": ",
-                join(small, ", "), ".");
+  return concat("Too few to say anything of the ", main_title(report), ": ", join(small, ", "),
+                ".");
 }
 
 html::Body subgroup_section(const TargetReport& report, const SubgroupColumn& column) {
@@ -346,8 +362,7 @@ void add_subgroups(Json& summary, const TargetReport& report) {
 std::string subgroups_text(const TargetReport& report) {
   std::string text;
   for (const SubgroupColumn& column : report.subgroups) {
-    text += concat(main_metric(report.scale)->title, " by ", column.column,
-                   ", and ahead of the others by\n");
+    text += concat(main_title(report), " by ", column.column, ", and ahead of the others by\n");
     std::size_t width = 8;
     for (const Subgroup& group : column.groups)
       width = std::max(width, letters(printable(group.value)));

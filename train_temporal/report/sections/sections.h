@@ -39,6 +39,8 @@ struct Section {
 
 // The sections of each file, in the order of the page.
 std::span<const Section> result_sections();
+std::span<const Section> class_sections();
+std::span<const Section> model_sections();
 std::span<const Section> survival_sections();
 std::span<const Section> number_sections();
 std::span<const Section> curve_sections();
@@ -68,8 +70,9 @@ struct SectionBlock {
 };
 inline constexpr SectionBlock kSectionBlocks[] = {
     {true,
-     {result_sections, survival_sections, number_sections, curve_sections, decision_sections,
-      threshold_sections, operating_sections, subgroup_sections, set_sections}},
+     {result_sections, class_sections, model_sections, survival_sections, number_sections,
+      curve_sections, decision_sections, threshold_sections, operating_sections, subgroup_sections,
+      set_sections}},
     {false, {contribution_sections, gallery_sections, training_sections}},
     {true, {data_sections, cohort_sections}},
     {false, {covariate_sections, run_sections}}};
