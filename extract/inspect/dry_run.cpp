@@ -110,10 +110,11 @@ Totals total(const Report& report) {
   return totals;
 }
 
-// "1.2 s", "3.5 h", "21 d": longitudinal exams span years.
+// "1.2 s", "12 min", "3.5 h", "21 d": longitudinal exams span years.
 std::string seconds_text(double seconds) {
   if (seconds < 1) return concat(fixed(seconds * 1000, seconds < 0.0995 ? 1 : 0), " ms");
   if (seconds < 600) return concat(fixed(seconds, seconds < 10 ? 2 : 1), " s");
+  if (seconds < 7200) return concat(fixed(seconds / 60, 0), " min");
   if (seconds < 2 * 86400) return concat(fixed(seconds / 3600, 1), " h");
   constexpr double kDay = 86400, kYear = 365.25 * kDay;
   if (seconds < 2 * kYear) return concat(fixed(seconds / kDay, 1), " d");

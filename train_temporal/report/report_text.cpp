@@ -25,7 +25,7 @@ std::string with_interval(const Estimate& estimate, const std::string& sign) {
   if (!estimate.value.defined()) return figure_text(estimate.value);
   if (!estimate.low.defined()) return concat(text, kNoInterval, estimate.low.undefined, "]");
   const bool certain = estimate.low.value == estimate.high.value && sign.empty();
-  if (certain && estimate.value.value == 0.5) return text + " [of one score for all]";
+  if (certain && estimate.value.value == 0.5) return text + " [all exams have one score]";
   return text + " [" + figure_text(estimate.low) + ", " + figure_text(estimate.high) + "]";
 }
 
@@ -968,7 +968,8 @@ std::string summary_text(const TargetReport& report) {
   for (const MetricSummary& summary : main.summary) {
     text += concat("  ", padded(title_of(summary.metric, report.classes.size()), 22),
                    interval_text(summary.primary()));
-    if (!one_part && summary.by_fold)
+    const bool reason_twice = !summary.primary().value.defined() && !summary.pooled.value.defined();
+    if (!one_part && summary.by_fold && !reason_twice)
       text += concat("   pooled ", interval_text(summary.pooled), present_text(summary));
     if (!one_part && !summary.by_fold) text += "   pooled";
     text += "\n";

@@ -132,7 +132,7 @@ TEST(Report, NamesAFigureThatConstantPredictionsFix) {
   const auto between = [](double low, double high) {
     return interval_text({MetricValue::of(0.5), MetricValue::of(low), MetricValue::of(high)});
   };
-  EXPECT_EQ(between(0.5, 0.5), "0.500 [of one score for all]");
+  EXPECT_EQ(between(0.5, 0.5), "0.500 [all exams have one score]");
   EXPECT_EQ(between(0.25, 0.75), "0.500 [0.250, 0.750]");
 }
 
