@@ -56,9 +56,9 @@ class FeatureFile {
 class ImportTables {
  public:
   // `frame_columns`: columns of a table that is alone which belong to the frames. DataError: not
-  // such tables, an exam that one of them lacks.
+  // such tables, an exam that one of them lacks. `allow_unordered`: times within an exam may fall.
   ImportTables(const std::vector<std::filesystem::path>& paths,
-               const std::vector<std::string>& frame_columns);
+               const std::vector<std::string>& frame_columns, bool allow_unordered);
 
   std::size_t rows() const { return frames_.rows.size(); }
   std::size_t exams() const { return exams_.size(); }
@@ -93,6 +93,7 @@ class ImportTables {
                   std::span<float> values) const;
   void fill_from_frames(const Exam& exam, ExamInfo& info) const;
   void fill_times(const Exam& exam, ExamInfo& info) const;
+  void require_ordered(const Exam& exam, const ExamInfo& info) const;
   void fill_from_exams(const Exam& exam, ExamInfo& info) const;
   const std::string& constant(const Exam& exam, std::size_t column) const;
 
@@ -100,7 +101,7 @@ class ImportTables {
   std::optional<CsvTable> exams_table_;
   FrameRoles frame_roles_;
   ExamRoles exam_roles_;
-  bool frames_exported_ = false;
+  bool frames_exported_ = false, allow_unordered_ = false;
   std::vector<Exam> exams_;
   std::unordered_map<std::string, std::size_t> places_;  // of exams, by id
 };
@@ -219,7 +220,8 @@ std::string read_id(const CsvTable& table, std::size_t row, std::size_t column) 
 }  // namespace
 
 ImportTables::ImportTables(const std::vector<std::filesystem::path>& paths,
-                           const std::vector<std::string>& frame_columns) {
+                           const std::vector<std::string>& frame_columns, bool allow_unordered)
+    : allow_unordered_(allow_unordered) {
   read_tables(paths);
   find_frame_roles(frame_columns);
   find_exams();
@@ -372,6 +374,22 @@ void ImportTables::fill_from_frames(const Exam& exam, ExamInfo& info) const {
       info.frame_columns.back().values.push_back(frames_.rows[row][column]);
   }
   if (roles.time && !roles.times_are_relative) fill_times(exam, info);
+  if (roles.time && !allow_unordered_) require_ordered(exam, info);
+}
+
+// As `extract` does: intervals below 0 are of wrong times, or of frames in the wrong order.
+void ImportTables::require_ordered(const Exam& exam, const ExamInfo& info) const {
+  std::size_t before = 0;
+  for (std::size_t t = 0; t < info.time_s.size(); ++t) {
+    if (std::isnan(info.time_s[t])) continue;
+    if (info.time_s[t] < info.time_s[before])
+      refuse_row(frames_, exam.rows[t],
+                 concat("exam '", info.id, "': frame ", t, " has time ", exact(info.time_s[t]),
+                        " s before frame ", before, " at ", exact(info.time_s[before]),
+                        " s, since the exam's first frame; sort the rows and their features by "
+                        "time, or pass --allow-unordered"));
+    before = t;
+  }
 }
 
 // Seconds since the first frame, if that frame's time is known.
@@ -439,6 +457,7 @@ namespace fs = std::filesystem;
 
 struct ImportWords {
   std::string describe, recipe, store, frame_columns;
+  bool allow_unordered = false;
 };
 
 // Returns what the cache is made with: recipe, type of storage and origin of the numbers.
@@ -514,7 +533,9 @@ int run_import(const Verb& verb, const std::vector<std::string>& arguments) {
       "store", po::value(&words.store)->value_name("TYPE"),
       "float16 (the default) or float32; a recipe says it itself")(
       "frame-columns", po::value(&words.frame_columns)->value_name("A,B"),
-      "columns of a table that is alone which belong to the frames, not to the exam");
+      "columns of a table that is alone which belong to the frames, not to the exam")(
+      "allow-unordered", po::bool_switch(&words.allow_unordered),
+      "take frames as they are listed, though their times fall within an exam");
   if (!parse_verb(verb, arguments, options, more)) return 0;
   check_words(options, words);
   const Location out = locate(options.path());
@@ -523,7 +544,8 @@ int run_import(const Verb& verb, const std::vector<std::string>& arguments) {
   const FeatureFile features(options.words[1]);
   const ImportTables tables(
       {options.words.begin() + 2, options.words.end()},
-      words.frame_columns.empty() ? std::vector<std::string>{} : split(words.frame_columns, ','));
+      words.frame_columns.empty() ? std::vector<std::string>{} : split(words.frame_columns, ','),
+      words.allow_unordered);
   if (tables.rows() != features.rows())
     throw DataError(concat(tables.name(), " has ", plural(tables.rows(), "row"),
                            " and the features have ", features.rows(),

@@ -67,6 +67,22 @@ def test_import_refuses(tmp_path, array, table, words):
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["f.csv", "f.npy"]
 
 
+def test_times_that_fall_within_an_exam_are_refused(tmp_path):
+    np.save(tmp_path / "f.npy", np.arange(10, dtype=np.float32).reshape(5, 2))
+    (tmp_path / "f.csv").write_text("exam,time\na,5\nb,9\na,\na,4.5\nb,9\n")
+    words = [tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "t"]
+    told = refusal("import", tmp_path / "x.h5", *words)
+    assert "f.csv, line 5: exam 'a': frame 2 has time -0.5 s before frame 0 at 0.0 s" in told and "--allow-unordered" in told
+    assert not (tmp_path / "x.h5").exists()
+    run("import", tmp_path / "x.h5", *words, "--allow-unordered")
+    np.testing.assert_array_equal(coldframe.open(tmp_path / "x.h5").frames("a")["time_s"], [0, np.nan, -0.5])
+    # A table that export wrote is judged alike.
+    run("export", tmp_path / "e.npy", tmp_path / "x.h5")
+    back = [tmp_path / "e.npy", tmp_path / "e.frames.csv", tmp_path / "e.exams.csv", "--recipe", tmp_path / "e.recipe.json"]
+    assert "exam 'a': frame 2" in refusal("import", tmp_path / "y.h5", *back)
+    run("import", tmp_path / "y.h5", *back, "--allow-unordered")
+
+
 def test_damaged_npy_files_end_in_one_error(tmp_path):
     np.save(tmp_path / "f.npy", np.zeros((2, 4), np.float32))
     (tmp_path / "f.csv").write_text(CSV)
