@@ -310,8 +310,9 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   const Json failures = applied.raw() ? failures_json(cohort.cache) : Json::array();
   if (!failures.empty()) cohort.warnings.push_back(warn_of_failures(cohort.cache.failures()));
   const Seen seen = seen_of(applied, cohort, options.data.exam_is_patient);
-  const std::string lengths = warn_of_lengths(ensemble.card(), cohort.exams(), cohort.labeled());
-  if (!lengths.empty()) cohort.warnings.push_back(lengths);
+  for (std::string said : {warn_of_lengths(ensemble.card(), cohort.exams(), cohort.labeled()),
+                           warn_of_kinds(ensemble.card(), cohort.exams(), cohort.labeled())})
+    if (!said.empty()) cohort.warnings.push_back(std::move(said));
   for (std::string& said : applied.warnings_of(cohort.cache, cohort.labeled()))
     cohort.warnings.push_back(std::move(said));
   const torch::Device device = applied.device_for(cohort.cache, cohort.labeled());

@@ -323,8 +323,9 @@ void warn_of_use(Predictor& applied, const SequenceReader& cache,
     log_warning(warn_of_same_ids(known, "the run",
                                  "predictions of them look better than the model is (see the run's "
                                  "own held-out predictions for them)"));
-  const std::string lengths = warn_of_lengths(card, cache.exams(), exams);
-  if (!lengths.empty()) log_warning(lengths);
+  for (const std::string& said :
+       {warn_of_lengths(card, cache.exams(), exams), warn_of_kinds(card, cache.exams(), exams)})
+    if (!said.empty()) log_warning(said);
 }
 
 // What can be said before any exam is looked at.
@@ -362,6 +363,9 @@ Outcome predict(Predictor& applied, const SequenceReader& cache, const std::opti
   outcome.unlike = judge_exams(applied.folder(), dataset, outcome.exams, times_shown_to(ensemble));
   if (const std::string warning = warn_of_unlike(outcome.unlike); !warning.empty())
     log_warning(warning);
+  for (std::size_t i = 0; i < outcome.unlike.size(); ++i)
+    if (is_of_other_kind(ensemble.card(), cache.exams()[outcome.exams[i]]))
+      outcome.unlike[i].rank = 0;
   add_unlike(predictions, outcome.unlike);
   if (!options.explain.empty() || maps)
     write_explanations(ensemble, dataset, predictions, options, maps ? &*maps : nullptr, outcome);

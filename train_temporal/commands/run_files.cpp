@@ -9,6 +9,7 @@
 #include "train_temporal/labels/split.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/report/report_files.h"
+#include "train_temporal/run/exam_checks.h"
 #include "train_temporal/run/results.h"
 #include "train_temporal/run/warm_start.h"
 
@@ -68,6 +69,7 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
   card.recipe = cohort.cache.recipe();
   card.targets = cohort.targets.list();
   card.source_kinds = source_kinds;
+  card.modalities = modalities(cohort.exams(), cohort.labeled());
   card.arrangement = experiment.options.data.arrangement;
   const bool repeated = std::any_of(experiment.splits.begin(), experiment.splits.end(),
                                     [](const Split& split) { return split.repeat > 0; });

@@ -40,9 +40,11 @@
 #include "train_temporal/models/model_config.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/run/cohort.h"
+#include "train_temporal/run/confounds.h"
 #include "train_temporal/run/covariates.h"
 #include "train_temporal/run/cross_validation.h"
 #include "train_temporal/run/devices.h"
+#include "train_temporal/run/exam_checks.h"
 #include "train_temporal/run/methods.h"
 #include "train_temporal/run/options.h"
 #include "train_temporal/run/results.h"
@@ -868,6 +870,12 @@ void TrainingRun::complete_cohort() {
   for (std::string& warning : unlearnt_streams(cohort_.cache, splits_))
     cohort_.warnings.push_back(std::move(warning));
   for (const std::string& note : cohort_.notes) log_info(note);
+  for (const Labels& labels : cohort_.targets)
+    if (const std::string several = tell_several_classes(cohort_, labels); !several.empty())
+      log_info(several);
+  if (std::string falling = warn_of_falling_times(cohort_.exams(), cohort_.labeled());
+      !falling.empty())
+    cohort_.warnings.push_back(std::move(falling));
   for (const std::string& warning : cohort_.warnings) log_warning(warning);
 }
 
@@ -1134,7 +1142,11 @@ RunReport TrainingRun::report(const std::vector<ModelPredictions>& models,
   run.frame_covariates = options_.covariates.at_frames;
   run.tuned = tuned_ != nullptr;
   RunReport all = report_of(models, run, cohort_, used, asked_);
-  for (TargetReport& target : all.targets) add_search(target);
+  for (std::size_t t = 0; t < all.targets.size(); ++t) {
+    TargetReport& target = all.targets[t];
+    add_search(target);
+    target.confounds = confounds_of(cohort_, t, used, options_, target.bootstrap.level);
+  }
   TargetReport& result = all.targets.front();
   for (const FinishedFit& fit : fits)
     if (fit.name.model == options_.model) result.curves.push_back(curve_of(fit));

@@ -26,6 +26,7 @@ Json card_json(const ModelMetadata& card) {
   json["seed"] = card.seed;
   json["fit_seed"] = card.fit_seed;
   json["source_kinds"] = card.source_kinds;
+  if (!card.modalities.empty()) json["modalities"] = card.modalities;
   json["frames"] = {card.least_frames, card.max_frames};
   if (!card.arrangement.visits.empty()) json["visits"] = card.arrangement.visits;
   if (!card.arrangement.stream_column.empty()) json["streams"] = card.arrangement.stream_column;
@@ -48,6 +49,7 @@ ModelMetadata card_from_json(const Json& json) {
   card.seed = json.at("seed").get<std::size_t>();
   card.fit_seed = json.at("fit_seed").get<std::uint64_t>();
   card.source_kinds = json.at("source_kinds").get<std::vector<std::string>>();
+  card.modalities = json.value("modalities", std::vector<std::string>());
   card.least_frames = json.at("frames").at(0).get<std::size_t>();
   card.max_frames = json.at("frames").at(1).get<std::size_t>();
   card.arrangement = {json.value("streams", ""), card.config.streams, json.value("visits", "")};

@@ -18,10 +18,12 @@ namespace coldframe::temporal {
 
 struct ModelMetadata {
   ModelConfig config;
-  cache::Recipe recipe;                   // of the cache it was trained on
-  std::vector<Target> targets;            // the head concatenates their outputs
-  std::vector<Readout> readouts;          // of each target
-  std::vector<std::string> source_kinds;  // for the `clock` control
+  cache::Recipe recipe;           // of the cache it was trained on
+  std::vector<Target> targets;    // the head concatenates their outputs
+  std::vector<Readout> readouts;  // of each target
+  // Of the run's exams: kinds of source, which the `clock` control sees, and DICOM modalities
+  // (empty: none or unknown).
+  std::vector<std::string> source_kinds, modalities = {};
   std::size_t repeat = 0, fold = 0, seed = 0;
   std::uint64_t fit_seed = 0;  // seed of all random numbers of the fit
   // Number of present frames of the shortest and the longest exam it was fitted on; 0: unknown.

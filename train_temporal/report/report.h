@@ -14,6 +14,7 @@
 #include "common/files/json.h"
 #include "train_temporal/evaluate/classes.h"
 #include "train_temporal/evaluate/conformal.h"
+#include "train_temporal/evaluate/confounds.h"
 #include "train_temporal/evaluate/intervals.h"
 #include "train_temporal/evaluate/subgroups.h"
 #include "train_temporal/evaluate/survival.h"
@@ -136,10 +137,11 @@ struct DataOverview {
   std::vector<std::pair<std::string, std::size_t>> exams_per_class;  // all classes, labelled exams
   std::vector<std::size_t> patients_per_class;                       // same order
   std::vector<std::size_t> frames_per_exam;
-  std::vector<double> numbers;    // labels of a regression, or times
-  std::size_t events = 0;         // number of events of a time-to-event target
-  std::size_t masked_frames = 0;  // frames without a label of a per-frame target
-  ExamFlow flow = {};             // `found` 0: unknown
+  std::vector<double> numbers;                  // labels of a regression, or times
+  std::size_t events = 0;                       // number of events of a time-to-event target
+  std::size_t masked_frames = 0;                // frames without a label of a per-frame target
+  ExamFlow flow = {};                           // `found` 0: unknown
+  std::size_t patients_of_several_classes = 0;  // by their exams
 };
 
 // The contributions of the present frames of an exam to the model's output.
@@ -240,6 +242,7 @@ struct TargetReport : RunFacts {
   std::vector<SubgroupColumn> subgroups;
   std::optional<SetCoverage> sets;  // of 90 %; set by evaluate_report()
   std::vector<Characteristic> characteristics;
+  Confounds confounds = {};  // of training: what predicts the labels without the images
   std::vector<std::string> warnings;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <set>
 
 #include "common/cli/error.h"
@@ -50,6 +52,89 @@ std::string warn_of_lengths(const ModelMetadata& card, std::span<const cache::Ex
   return concat(plural(unlike, "exam"), " of lengths far from those of the training (", least,
                 " to ", most, " frames here, ", card.least_frames, " to ", card.max_frames,
                 " there): nothing is known of how well the model does on these");
+}
+
+namespace {
+
+constexpr const char* kModality = "modality";  // the column that extract makes of DICOM files
+
+// Kinds of exams that are of no file, or of several.
+bool is_known_kind(const std::string& kind) {
+  return !kind.empty() && kind != "imported" && kind != "mixed";
+}
+
+bool is_new_kind(const ModelMetadata& card, const cache::ExamInfo& exam) {
+  const auto& known = card.source_kinds;
+  return is_known_kind(exam.source_kind) && std::ranges::all_of(known, is_known_kind) &&
+         !known.empty() && std::ranges::find(known, exam.source_kind) == known.end();
+}
+
+bool is_new_modality(const ModelMetadata& card, const cache::ExamInfo& exam) {
+  const std::string& modality = cache::column_value(exam, kModality);
+  return !modality.empty() && !card.modalities.empty() &&
+         std::ranges::find(card.modalities, modality) == card.modalities.end();
+}
+
+std::string kind_text(const ModelMetadata& card, const cache::ExamInfo& exam) {
+  const std::string& modality = cache::column_value(exam, kModality);
+  if (!is_new_modality(card, exam))
+    return modality.empty() ? exam.source_kind : concat(exam.source_kind, ", ", modality);
+  return modality;
+}
+
+// The first frame whose time is before that of an earlier one; 0: none.
+std::size_t falling_frame(const cache::ExamInfo& exam) {
+  double latest = -std::numeric_limits<double>::infinity();
+  for (std::size_t t = 0; t < exam.time_s.size(); ++t) {
+    if (exam.time_s[t] < latest) return t;
+    if (std::isfinite(exam.time_s[t])) latest = exam.time_s[t];
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool is_of_other_kind(const ModelMetadata& card, const cache::ExamInfo& exam) {
+  return is_new_kind(card, exam) || is_new_modality(card, exam);
+}
+
+std::string warn_of_kinds(const ModelMetadata& card, std::span<const cache::ExamInfo> exams,
+                          const std::vector<std::size_t>& used) {
+  std::map<std::string, std::size_t> kinds;
+  std::size_t count = 0;
+  for (const std::size_t i : used) {
+    if (!is_of_other_kind(card, exams[i])) continue;
+    ++kinds[kind_text(card, exams[i])];
+    ++count;
+  }
+  if (count == 0) return {};
+  std::vector<std::string> told;
+  for (const auto& [kind, number] : kinds) told.push_back(concat(number, " ", kind));
+  return concat(plural(count, "exam"), " of another kind than the training's (", join(told, "; "),
+                "; trained on ", join(card.source_kinds, ", "),
+                card.modalities.empty() ? "" : concat(": ", join(card.modalities, ", ")),
+                "): nothing is known of how well the model does on these");
+}
+
+std::vector<std::string> modalities(std::span<const cache::ExamInfo> exams,
+                                    const std::vector<std::size_t>& used) {
+  std::set<std::string> found;
+  for (const std::size_t i : used) found.insert(cache::column_value(exams[i], kModality));
+  found.erase("");
+  return {found.begin(), found.end()};
+}
+
+std::string warn_of_falling_times(std::span<const cache::ExamInfo> exams,
+                                  const std::vector<std::size_t>& used) {
+  const auto falls = [&](std::size_t i) { return falling_frame(exams[i]) > 0; };
+  const auto first = std::ranges::find_if(used, falls);
+  if (first == used.end()) return {};
+  const cache::ExamInfo& exam = exams[*first];
+  return concat("the times of frames fall within ",
+                plural(std::ranges::count_if(used, falls), "exam"), ", such as '", exam.id,
+                "', frame ", falling_frame(exam),
+                ": models see frames in the order stored, and a step back as no time at all; if "
+                "the order is wrong, sort the frames (extract --sort time)");
 }
 
 namespace {

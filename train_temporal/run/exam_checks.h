@@ -1,5 +1,5 @@
-// Checks before a run's models are applied to exams: whether they may have been trained on these,
-// and whether they have seen sequences of such lengths.
+// Checks of exams, most of them before a run's models are applied: whether they may have been
+// trained on these, and whether they have seen exams of such kinds and lengths.
 #pragma once
 
 #include <filesystem>
@@ -29,6 +29,23 @@ std::string warn_of_same_ids(std::size_t known, const std::string& run,
 // exam of the fit; empty if there are none, or if the model's file does not state the lengths.
 std::string warn_of_lengths(const ModelMetadata& card, std::span<const cache::ExamInfo> exams,
                             const std::vector<std::size_t>& used);
+
+// Warns of exams of another kind than the training's: of a kind of source (video, dicom, …) or, for
+// the modalities that DICOM files state, of a modality that no exam of the training has. Empty if
+// there are none. What is unknown of either side is not compared: features that were imported, and
+// models from before modalities were kept.
+std::string warn_of_kinds(const ModelMetadata& card, std::span<const cache::ExamInfo> exams,
+                          const std::vector<std::size_t>& used);
+bool is_of_other_kind(const ModelMetadata& card, const cache::ExamInfo& exam);
+
+// The DICOM modalities of the given exams (by index), sorted.
+std::vector<std::string> modalities(std::span<const cache::ExamInfo> exams,
+                                    const std::vector<std::size_t>& used);
+
+// Warns of exams whose frames' times fall, as `cache import --allow-unordered` and `extract
+// --allow-unordered` store them; empty if there are none.
+std::string warn_of_falling_times(std::span<const cache::ExamInfo> exams,
+                                  const std::vector<std::size_t>& used);
 
 // Checks that exams have the time inputs with which the models were trained.
 

@@ -23,6 +23,7 @@
 #include "train_temporal/models/summary_model.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/run/cohort.h"
+#include "train_temporal/run/confounds.h"
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/run_folder.h"
 
@@ -346,6 +347,7 @@ DataOverview overview(const Cohort& cohort, std::size_t target,
   data.numbers = all.number;
   data.events = static_cast<std::size_t>(std::ranges::count(all.label, 1));
   data.patients = all_patients.size();
+  data.patients_of_several_classes = patients_of_several_classes(cohort, labels, used);
   data.unlabeled = labels.unlabeled;
   data.flow = flow_of(cohort, labels, used);
   for (std::size_t c = 0; c < labels_of.size(); ++c) {

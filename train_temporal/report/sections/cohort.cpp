@@ -125,6 +125,108 @@ void add_characteristics(Json& summary, const TargetReport& report) {
     json.push_back({{"column", one.column}, {"row", one.row}, {"cells", one.cells}});
 }
 
+// The figure of a column, or of a property of the files, without any image.
+std::string alone_text(const TargetReport& report, const Confound& one) {
+  return concat(one.of_file ? one.name : concat("`", one.name, "`"), " alone reaches ",
+                report.confounds.metric->title, " ", interval_text(one.figure), " on '",
+                report.target, "'");
+}
+
+// What to do about a column that predicts the labels.
+std::string remedy_text(const TargetReport& report, const Confound& one) {
+  if (one.name == report.held_out_by) return "each of its groups is held out here";
+  const std::string compare = concat("--covariates ", one.name);
+  if (one.of_file) return "part of the result may come from how the exams were acquired";
+  if (one.numeric) return concat("see what the images add to it (", compare, ")");
+  return concat(
+      "if it says where exams come from, hold that out (--folds groups --group ", one.name,
+      "); if it is known of patients beforehand, see what the images add to it (", compare, ")");
+}
+
+std::string one_class_text(const TargetReport& report, const Confound& one) {
+  const OneClassValue& value = one.one_class;
+  if (value.exams == 0) return {};
+  return concat(value.exams, " of the ", plural(value.exams_of_class, "exam"), " of class '",
+                report.classes[static_cast<std::size_t>(value.of_class)], "' have ", one.name, " '",
+                value.value, "', which no exam of another class has");
+}
+
+// Columns that tell the class of every exam.
+std::string tells_class_text(const TargetReport& report) {
+  std::vector<std::string> names;
+  for (const Confound& one : report.confounds.found)
+    if (one.tells_class) names.push_back(one.name);
+  if (names.empty()) return {};
+  return concat(join(names, ", "), names.size() > 1 ? " each tell" : " tells", " '", report.target,
+                "' of every exam: either that is the label in other words, or exams of one class "
+                "come from elsewhere than those of another, which no split can tell apart");
+}
+
+// How many were looked at, and what counts as found.
+std::string looked_at_text(const Confounds& confounds) {
+  return concat(plural(confounds.columns, "column"), " and ", confounds.properties,
+                confounds.properties == 1 ? " property" : " properties",
+                " of the files, each by itself");
+}
+
+html::Body confounds_section(const TargetReport& report) {
+  const Confounds& confounds = report.confounds;
+  html::Rows rows;
+  for (const Confound& one : confounds.found)
+    rows.push_back({one.name,
+                    one.of_file   ? "file"
+                    : one.numeric ? "number"
+                                  : "category",
+                    interval_text(one.figure), one_class_text(report, one)});
+  html::Body body = html::paragraph(
+      concat("Looked at: ", looked_at_text(confounds), ", for patients held out in turn. ",
+             rows.empty() ? "The interval of none excludes chance at "
+                          : "These predict the label without any image; their intervals, widened "
+                            "as folds share exams, exclude chance at ",
+             fixed(100 * confounds.claim_level, 2), " % (5 % shared by all, 99 % at least)."));
+  if (!rows.empty())
+    body += html::table({"", "taken as", concat(confounds.metric->title, " alone"), ""}, rows);
+  if (const std::string all = tells_class_text(report); !all.empty())
+    body += html::paragraph(all + ".");
+  return body;
+}
+
+void add_confounds(Json& summary, const TargetReport& report) {
+  const Confounds& confounds = report.confounds;
+  Json& json = summary["confounds"] = {{"columns", confounds.columns},
+                                       {"properties_of_files", confounds.properties},
+                                       {"claim_level", confounds.claim_level},
+                                       {"metric", confounds.metric->key},
+                                       {"found", Json::array()}};
+  for (const Confound& one : confounds.found) {
+    json["found"].push_back({{"name", one.name},
+                             {"of_file", one.of_file},
+                             {"tells_class", one.tells_class},
+                             {"figure", to_json(one.figure)}});
+    if (const std::string said = one_class_text(report, one); !said.empty())
+      json["found"].back()["one_class"] = said;
+  }
+}
+
+// The strongest two, and what tells the class of every exam.
+std::string confounds_text(const TargetReport& report) {
+  constexpr std::size_t kTold = 2;
+  std::string text = tells_class_text(report);
+  if (!text.empty()) text += ".\n";
+  std::size_t told = 0;
+  for (const Confound& one : report.confounds.found) {
+    if (one.tells_class || told == kTold) continue;
+    const std::string values = one_class_text(report, one);
+    text += concat(alone_text(report, one), ": ", remedy_text(report, one), ".",
+                   values.empty() ? "" : concat(" ", values, "."), "\n");
+    ++told;
+  }
+  const std::size_t more = report.confounds.found.size();
+  return more > kTold ? concat(text, "All ", more, " of these (of ",
+                               looked_at_text(report.confounds), ") are in report.html.\n")
+                      : text;
+}
+
 }  // namespace
 
 std::span<const Section> cohort_sections() {
@@ -139,7 +241,12 @@ std::span<const Section> cohort_sections() {
        .applies = [](const TargetReport& report) { return !report.characteristics.empty(); },
        .body = characteristics_section,
        .json = add_characteristics,
-       .tables = {{{"characteristics", characteristics_csv}}}}};
+       .tables = {{{"characteristics", characteristics_csv}}}},
+      {.heading = "What predicts the label without images",
+       .applies = [](const TargetReport& report) { return report.confounds.looked_at() > 0; },
+       .body = confounds_section,
+       .json = add_confounds,
+       .text = confounds_text}};
   return kSections;
 }
 
@@ -185,6 +292,9 @@ html::Body data_section(const TargetReport& report) {
                     c < data.patients_per_class.size() ? concat(data.patients_per_class[c]) : "–"});
     bars.push_back({name, static_cast<double>(exams)});
   }
+  if (data.patients_of_several_classes > 0)
+    pairs.emplace_back("patients with exams of several classes",
+                       concat(data.patients_of_several_classes));
   return html::key_values(pairs) + html::table({"class", labels_name(report), "patients"}, rows) +
          html::bar_chart(report.per_frame ? "Frames by class" : "Exams by class", bars, "") +
          frames_chart(report);

@@ -1,0 +1,72 @@
+// Confounding: how well one trait of the exams, such as the site, predicts their labels by itself.
+// What a model reaches may then come from the trait, and not from what the images show.
+//
+// A trait predicts a held-out exam by the class rates (of numbers: by the mean) of the training
+// patients' exams with its value; of numeric traits, of those in its fifth of the training exams.
+// Each patient counts once, and one patient of average rates is added to each value, so that rare
+// values say little and unknown ones nothing (target encoding: Micci-Barreca 2001,
+// doi:10.1145/507533.507538). Five folds by patient, dealt out in turn by class, or fewer if a
+// class has fewer patients: nothing is drawn.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "train_temporal/evaluate/intervals.h"
+#include "train_temporal/evaluate/metric_table.h"
+
+namespace coldframe::temporal {
+
+// Labelled exams: classes, or numbers.
+struct ConfoundLabels {
+  std::vector<std::size_t> patient;  // [N] any numbering
+  std::vector<int> label;            // [N] class; of numbers 0
+  std::size_t classes = 0;           // 0: numbers
+  std::vector<double> number = {};   // [N]; empty: classes
+};
+
+struct ExamTrait {
+  std::string name;
+  bool of_file = false;             // how the exam was acquired or stored, not a column
+  std::vector<std::string> values;  // [N], "" if missing
+};
+
+// The exams with one value of a trait, all of one class.
+struct OneClassValue {
+  std::string value;
+  int of_class = 0;
+  std::size_t exams = 0, exams_of_class = 0, patients = 0;
+};
+
+struct Confound {
+  std::string name;
+  bool of_file = false, numeric = false;
+  Estimate figure;  // of the trait alone, on held-out patients
+  // True if all exams with a value have one class, for each value: the label in other words, or
+  // classes that come from different places.
+  bool tells_class = false;
+  // The most frequent such value, if at least five patients have it; else `exams` is 0.
+  OneClassValue one_class = {};
+};
+
+struct Confounds {
+  Metric metric = nullptr;  // AUROC (several classes: macro), of numbers Spearman's correlation
+  std::size_t columns = 0, properties = 0;  // how many were looked at
+  double claim_level = 0;                   // of the intervals that exclude chance
+  std::vector<Confound> found;              // their intervals do; the highest figure first
+
+  std::size_t looked_at() const { return columns + properties; }
+};
+
+// The predictions of a trait for held-out exams, by fold.
+std::vector<FoldScores> foretold(const ConfoundLabels& labels, const ExamTrait& trait);
+
+// Traits of which no patients share a value, or which have one value only, are not looked at. A
+// trait is found if its interval, widened as folds share training exams, excludes chance at
+// 1 − 0.05 / the number of traits (Bonferroni), and at 99 % at least. `level`: of the intervals of
+// the result.
+Confounds find_confounds(const ConfoundLabels& labels, const std::vector<ExamTrait>& traits,
+                         double level);
+
+}  // namespace coldframe::temporal
