@@ -293,7 +293,8 @@ void OptionRows::check_files(std::vector<NamedInput> inputs, bool overwrite) con
 std::optional<std::string> OptionRows::ini(const std::vector<std::string>& but) const {
   std::string text;
   for (const ValueRow& row : rows_) {
-    if (!given(row.name) || std::ranges::find(but, row.group) != but.end()) continue;
+    const bool left_out = !row.decides && std::ranges::find(but, row.group) != but.end();
+    if (left_out || !given(row.name)) continue;
     const Json value = row.value ? row.value() : Json("");
     const bool typed = value.is_number() || value.is_boolean();
     const auto line = ini_line(row.name, typed ? value.dump() : word_of(words_, row.name));
@@ -587,10 +588,11 @@ void add_resources(OptionRows& rows, TrainOptions& options) {
             "WHERE",
             "device, memory or stream (from the cache, as they are wanted); auto: the first where "
             "they fit");
-  rows.parsed(
-      "memory-budget", "SIZE", parsed(options.memory_budget, parse_bytes),
-      "the most that features and computation may take on the device, e.g. 500MiB (default: all); "
-      "batches are cut to fit");
+  rows.parsed("memory-budget", "SIZE", parsed(options.memory_budget, parse_bytes),
+              "the most that tensors of features and computation may take on the device, e.g. "
+              "500MiB (default: all); batches are cut to fit. LibTorch and what it keeps come on "
+              "top")
+      .deciding();
   rows.parsed(
       "require", "LIMITS", parsed(options.required, parse_requirements),
       "end with exit code 1, before anything is trained, where a run takes more than memory=6GiB "

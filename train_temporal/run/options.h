@@ -216,6 +216,7 @@ struct ValueRow : OptionRow {
   Json standard;                   // its value before parsing
   std::vector<std::string> words;  // allowed words; empty: any
   bool used_most = false, is_input = false;
+  bool decides = false;  // it stays in options.ini where the rest of its group is left out
   std::optional<Draw> draw;
   std::size_t draw_place = 0;                                   // in the order of draws
   bool Architecture::*reader = nullptr;                         // the models to which it applies
@@ -225,6 +226,8 @@ struct ValueRow : OptionRow {
 
   ValueRow& in(const std::string& path) { return key = path, *this; }
   ValueRow& most_used() { return used_most = true, *this; }
+  // It decides what comes out, to the last bits.
+  ValueRow& deciding() { return decides = true, *this; }
   ValueRow& local() { return set.is_local = true, *this; }
   // It names an input file. Such an option is local.
   ValueRow& input() { return is_input = true, local(); }

@@ -24,9 +24,10 @@ def test_help_comes_in_groups_with_the_most_used_options_first():
 def test_a_run_is_repeated_from_its_options(tmp_path):
     cache = ramp_cache(tmp_path, 20)
     words = quick("--folds", 2, "--epochs", 2, "--compare", "mean,clock", "--lr", 0.003, "--warmup", 0.2, "--class-weights",
-                  "--loss", "focal=1.5", "--threshold", 0.4, "--subgroups", "label", "--threads", 1)
+                  "--loss", "focal=1.5", "--threshold", 0.4, "--subgroups", "label", "--threads", 1, "--memory-budget", "1GiB")
     succeed("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", *words)
     text = (tmp_path / "run" / "options.ini").read_text()
+    assert "memory-budget = 1GiB\n" in text  # which decides how steps are divided, and so last bits
     assert "loss = focal=1.5" in text and "threshold = 0.4" in text and "threads" not in text and "out =" not in text
     succeed("train", "--config", tmp_path / "run" / "options.ini", "--out", tmp_path / "again")
     for name in ("config.json", "options.ini", "predictions.csv", "metrics.csv"):
