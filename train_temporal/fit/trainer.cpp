@@ -47,10 +47,10 @@ const std::set<std::string> kUndecayed = {"cls_token", "reg_token", "pos_embed",
                                           "relative_position_bias_table"};
 
 std::vector<OptimizedModule> trained_modules(SequenceModel& model, tune::TunedVit* vit,
-                                             const FitOptions& options) {
+                                             const FitTask& task) {
   std::vector<OptimizedModule> modules = {
       {model, 1, {}, {{"covariate_head.weight", kCovariateRate}}}};
-  const double rate = options.tune.learning_rate / options.learning_rate;
+  const double rate = task.options.tune.learning_rate / task.learning_rate();
   if (vit != nullptr) modules.push_back({vit->trainable(), rate, kUndecayed});
   return modules;
 }
@@ -80,7 +80,7 @@ Trainer::Trainer(const FitTask& task, const TuneMemory& memory)
       source_(new_source(task, memory, vit_.get())),
       dataset_(source_->window()),
       model_(new_model(task)),
-      optimizer_(trained_modules(*model_, vit_.get(), task.options), task.options.weight_decay),
+      optimizer_(trained_modules(*model_, vit_.get(), task), task.options.weight_decay),
       team_(std::make_unique<ThreadTeam>(task.threads, join_cpu_memory_share())),
       sampler_(task.config.order, task.options.train_frames, task.seed),
       objective_(task_.targets, task.split.train, task.options.objective),
@@ -126,7 +126,7 @@ double Trainer::train_epoch(std::size_t epoch, double& learning_rate) {
   for (const auto& exams : groups) {
     source_->next();
     const std::vector<BatchItem> items = batch_items(exams, epoch);
-    learning_rate = options.learning_rate *
+    learning_rate = task_.learning_rate() *
                     schedule_factor(options.schedule, optimizer_.steps(), steps, warmup);
     if (step_recorded(items, epoch, learning_rate, total)) continue;
     total += gradients(items, epoch);

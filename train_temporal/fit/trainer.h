@@ -115,6 +115,10 @@ struct FitTask {
   torch::Tensor covariates = {};                       // SequenceModel::covariates
   const std::vector<std::string>* patients = nullptr;  // of every exam; for fit_summary() alone
   bool hides_times = false;                            // from fit_summary(), likewise
+
+  // The model's, at its highest: of one that starts anew, the given one; of one that goes on from a
+  // fit, a tenth, as the whole would undo that fit in its first steps.
+  double learning_rate() const { return options.learning_rate * (start ? 0.1 : 1.0); }
 };
 
 struct TuneMemory;  // memory_plan.h

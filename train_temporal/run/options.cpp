@@ -135,8 +135,8 @@ void add_tune(OptionRows& rows, TrainOptions& options) {
       .needs(kTune, kWeights)
       .in("tune.lora_rank");
   rows.number("tune-lr", fit.learning_rate, above(0),
-              "the ViT's learning rate at its highest (the model's is --lr); LoRA wants about ten "
-              "times the default")
+              "the ViT's learning rate at its highest (the model, which goes on from a fit, has a "
+              "tenth of --lr); LoRA wants about ten times the default")
       .needs(kTune, kWeights)
       .in("tune.learning_rate");
   rows.number("tune-dropout", fit.dropout, below_one(),

@@ -47,6 +47,8 @@ def test_a_tuned_run_reports_what_tuning_gave(run, frozen):
                               "drop_path": 0.0, "from": ""}
     epochs = pd.read_csv(out / "metrics.csv").query("model == 'gru'")
     assert len(epochs) == 4 and epochs["learning_rate"].iloc[0] == 0  # what it went on from, then the three
+    assert 0 < epochs["learning_rate"].max() <= 5e-5  # a tenth of --lr: the model is fitted already
+    assert "went on at a tenth of its learning rate" in (out / "METHODS.md").read_text()
     # The frozen control is what a run without --tune fits.
     assert (out / "predictions-frozen.csv").read_bytes() == (frozen / "predictions.csv").read_bytes()
     assert (out / "predictions-frozen.csv").read_bytes() != (out / "predictions.csv").read_bytes()

@@ -52,7 +52,7 @@ def test_tuning_equals_pytorch(tmp_path):
     twin = Twin(weights, tmp_path / "frozen" / "models" / "fold-0-seed-0.safetensors")
     twin.head.train()
     groups = [{"params": [p for p in params if (p.dim() > 1) == decays], "lr": lr, "weight_decay": 0.01 * decays}
-              for params, lr in ((list(twin.head.parameters()), 0.005), (twin.tuned, 1e-4)) for decays in (True, False)]
+              for params, lr in ((list(twin.head.parameters()), 0.0005), (twin.tuned, 1e-4)) for decays in (True, False)]
     optimizer = torch.optim.AdamW(groups)
     every = [p for group in groups for p in group["params"]]
     validation = next(name for name in parts if name.startswith("val"))
