@@ -27,6 +27,8 @@
 #include "extract/pipeline/pipeline.h"
 #include "extract/pipeline/recipe.h"
 #include "extract/pipeline/resume.h"
+#include "extract/vit/pooling.h"
+#include "extract/vit/resolve_architecture.h"
 
 namespace coldframe::extract {
 namespace {
@@ -133,6 +135,24 @@ void describe_cache(const cache::Location& location, ExtractSummary& summary) {
   summary.cache_bytes = cached.bytes_on_disk();
 }
 
+// Of the backbone that the options name, as far as that can be told without making it.
+dry_run::FrameSizes sizes_of(const ExtractOptions& options) {
+  const auto named = vit::named_architecture(options.backbone);
+  const vit::Architecture shape = named.value_or(vit::Architecture());
+  const std::int64_t patches =
+      options.preprocessing.image_size.pixels() / (shape.patch * shape.patch);
+  dry_run::FrameSizes sizes;
+  sizes.assumed = !named;
+  sizes.width = static_cast<std::size_t>(shape.width);
+  sizes.tokens = static_cast<std::size_t>(shape.prefix_tokens() + patches);
+  if (!named) return sizes;
+  const vit::FeatureOptions& features = options.backbone.features;
+  sizes.features =
+      static_cast<std::size_t>(vit::pooled_features(features.pooling, shape, patches)) *
+      vit::layers_of(features, shape).size();
+  return sizes;
+}
+
 // --dry-run. Times that decrease are among its findings, so they are let through here.
 int look_only(const ExtractOptions& options) {
   frames::ExamListOptions listing = list_options(options);
@@ -149,7 +169,8 @@ int look_only(const ExtractOptions& options) {
                                bytes_of(options.storage),
                                1 + options.augmentation.views,
                                options.cut,
-                               options.preprocessing.image_size};
+                               options.preprocessing.image_size,
+                               sizes_of(options)};
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
   std::cout << (options.json ? to_json(report).dump(2) + "\n" : to_text(report));
   const bool readable = std::all_of(

@@ -16,12 +16,11 @@ namespace coldframe::extract::dry_run {
 
 // Estimates the size of the cache that a dry run looks ahead to.
 
-// Bytes that a cut stores of one view of a frame: of the pixels, or of the tokens of a ViT-S/16;
-// 0 without one.
-std::uint64_t estimate_cut_bytes(const Report& report, std::size_t width);
+// Bytes that a cut stores of one view of a frame: of the pixels, or of the tokens; 0 without one.
+std::uint64_t estimate_cut_bytes(const Report& report);
 
-// Bytes of a single-file cache of the exams that can be extracted, at `width` features per frame.
-std::uint64_t estimate_cache_bytes(const Report& report, std::size_t width);
+// Bytes of a single-file cache of the exams that can be extracted.
+std::uint64_t estimate_cache_bytes(const Report& report);
 
 namespace {
 
@@ -52,14 +51,14 @@ cache::ExamInfo info_of(const frames::ExamSpec& exam, const ExamSurvey& found,
 
 }  // namespace
 
-std::uint64_t estimate_cut_bytes(const Report& report, std::size_t width) {
+std::uint64_t estimate_cut_bytes(const Report& report) {
   if (!report.cut) return 0;
-  constexpr std::uint64_t kPatchPixels = 16 * 16;
-  const auto pixels = static_cast<std::uint64_t>(report.image_size.pixels());
-  return *report.cut == 0 ? 3 * pixels : (1 + pixels / kPatchPixels) * width * report.feature_bytes;
+  const FrameSizes& sizes = report.sizes;
+  return *report.cut == 0 ? 3 * static_cast<std::uint64_t>(report.image_size.pixels())
+                          : sizes.tokens * sizes.width * report.feature_bytes;
 }
 
-std::uint64_t estimate_cache_bytes(const Report& report, std::size_t width) {
+std::uint64_t estimate_cache_bytes(const Report& report) {
   cache::MetadataSize size;
   cache::RowCounts counts;
   for (std::size_t i = 0; i < report.input.exams.size(); ++i) {
@@ -71,7 +70,8 @@ std::uint64_t estimate_cache_bytes(const Report& report, std::size_t width) {
     counts.thumbnail_bytes += found.thumbnail_bytes;
     size.observe(info_of(exam, found, report.input.frame_columns));
   }
-  const std::uint64_t row_bytes = width * report.feature_bytes + estimate_cut_bytes(report, width);
+  const std::uint64_t row_bytes =
+      report.sizes.features * report.feature_bytes + estimate_cut_bytes(report);
   return kFileBytes + counts.frames * report.views * row_bytes +
          size.bytes(counts, report.views * (report.cut ? 2 : 1), counts.thumbnail_bytes > 0);
 }
@@ -79,7 +79,6 @@ std::uint64_t estimate_cache_bytes(const Report& report, std::size_t width) {
 namespace {
 
 constexpr std::size_t kShownExams = 20, kShownCases = 5, kShownIds = 4;
-constexpr std::size_t kWidth = 384;  // features of a ViT-S
 
 struct Totals {
   std::size_t exams = 0, unreadable = 0, frames = 0, selected = 0, missing = 0, inputs = 0;
@@ -106,7 +105,7 @@ Totals total(const Report& report) {
     totals.has_clips = totals.has_clips || exam.kind.starts_with("video");
     totals.thumbnail_bytes += exam.thumbnail_bytes;
   }
-  totals.cache_bytes = estimate_cache_bytes(report, kWidth);
+  totals.cache_bytes = estimate_cache_bytes(report);
   return totals;
 }
 
@@ -208,9 +207,10 @@ std::string exams_table(const Report& report) {
 
 std::string cut_text(const Report& report) {
   if (!report.cut) return "";
-  return concat(", with ", human_bytes(estimate_cut_bytes(report, kWidth)), " for ",
+  return concat(", with ", human_bytes(estimate_cut_bytes(report)), " for ",
                 *report.cut == 0 ? "the pixels"
-                                 : concat("what enters block ", *report.cut, " (of a ViT-S/16)"),
+                                 : concat("what enters block ", *report.cut,
+                                          report.sizes.assumed ? " (of a ViT-S/16)" : ""),
                 " of every frame");
 }
 
@@ -231,8 +231,9 @@ std::string totals_text(const Totals& totals, const Report& report) {
   text += concat("Decoding: about ", human_duration(totals.decode_s), " of one core\n");
   if (totals.has_clips)
     text += "Frames of clips are counted by their packets, an estimate: the job decodes them all\n";
-  return text + concat("Cache: about ", human_bytes(totals.cache_bytes), " at ", kWidth,
-                       " features per frame (a ViT-S)",
+  return text + concat("Cache: about ", human_bytes(totals.cache_bytes), " at ",
+                       report.sizes.features, " features per frame",
+                       report.sizes.assumed ? " (a ViT-S)" : "",
                        report.views > 1 ? concat(" and ", report.views, " views") : "", " as float",
                        8 * report.feature_bytes, cut_text(report),
                        totals.thumbnail_bytes > 0
@@ -333,8 +334,8 @@ Json to_json(const Report& report) {
                     {"cache_bytes", totals.cache_bytes},
                     {"thumbnail_bytes", totals.thumbnail_bytes},
                     {"views", report.views},
-                    {"cut_bytes_per_frame", estimate_cut_bytes(report, kWidth)},
-                    {"features_per_frame", kWidth}};
+                    {"cut_bytes_per_frame", estimate_cut_bytes(report)},
+                    {"features_per_frame", report.sizes.features}};
   json["exams"] = exams;
   json["findings"] = findings;
   json["passed_over"] = report.input.warnings;

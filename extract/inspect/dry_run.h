@@ -12,6 +12,13 @@
 
 namespace coldframe::extract::dry_run {
 
+// What a backbone makes of a frame; where none is named yet, a ViT-S/16 is assumed.
+struct FrameSizes {
+  std::size_t features = 384;             // numbers
+  std::size_t tokens = 197, width = 384;  // entering a block of it
+  bool assumed = true;
+};
+
 struct Report {
   const frames::ExamList& input;
   const Survey& survey;
@@ -20,6 +27,7 @@ struct Report {
   std::size_t views = 1;                 // of each frame there, `clean` included
   std::optional<std::int64_t> cut = {};  // the block whose input is stored as well
   ImageSize image_size = {};
+  FrameSizes sizes = {};
 };
 
 // A table of the first exams, the totals, and the findings by kind with a few examples each.

@@ -613,6 +613,15 @@ void apply_stated(const BackboneOptions& options, Architecture& architecture) {
 
 }  // namespace
 
+std::optional<Architecture> named_architecture(const BackboneOptions& options) {
+  if (options.stated) return options.stated;
+  if (!options.architecture.empty()) return find_published(options.architecture).architecture;
+  if (options.weights.empty() || !options.module.empty()) return std::nullopt;
+  const WeightFiles files = find_weight_files(options.weights);
+  if (const auto config = read_model_config(files)) return config->architecture;
+  return read_architecture(canonical_names(load_weights(files)).tensors);
+}
+
 void check_heads(const BackboneOptions& options, const Architecture& architecture) {
   const auto divides = [&](std::int64_t heads) {
     return heads >= 1 && architecture.width % heads == 0;

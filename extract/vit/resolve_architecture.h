@@ -53,6 +53,11 @@ CanonicalWeights canonical_names(StateDict tensors);
 Architecture resolve_architecture(const CanonicalWeights& weights, const BackboneOptions& options,
                                   const std::optional<ModelConfig>& config);
 
+// The architecture that options, a published model's name, the config next to the weights, or else
+// their shapes say, in this order and without a check of one against another; nullopt where nothing
+// says it.
+std::optional<Architecture> named_architecture(const BackboneOptions& options);
+
 // ConfigError for heads that do not divide the width, or whose width rotary positions do not
 // support.
 void check_heads(const BackboneOptions& options, const Architecture& architecture);

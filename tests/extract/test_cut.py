@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 
 import loaded_program
 from cache_data import all_data
@@ -274,3 +275,26 @@ def test_looking_ahead(tmp_path, block):
     assert dry["totals"]["cut_bytes_per_frame"] == (64 * 64 * 3 if block == 0 else 17 * 384 * 2)
     assert dry["totals"]["cache_bytes"] == pytest.approx((tmp_path / "x.h5").stat().st_size, rel=0.05)
     coldframe("extract", "--input", tmp_path / "in", "--benchmark", *options)
+
+
+@pytest.mark.parametrize("published", ["timm", "transformers"])
+def test_looking_ahead_reads_the_folder_of_the_weights(tmp_path, published):
+    """Patches of 14 pixels, as DINOv2's, in 256 tokens and one; nothing of what a ViT-S/16 has."""
+    if published == "timm":
+        pixels = {"input_size": [3, 224, 224], "mean": [0.5] * 3, "std": [0.5] * 3, "interpolation": "bicubic", "crop_pct": 1.0}
+        config = {"architecture": "vit_base_patch14_dinov2", "global_pool": "token", "pretrained_cfg": pixels}
+    else:
+        config = {"model_type": "dinov2", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "mlp_ratio": 4,
+                  "patch_size": 14, "image_size": 518, "hidden_act": "gelu", "layer_norm_eps": 1e-6, "qkv_bias": True}
+        pixels = {"image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 256}, "crop_size": {"height": 224, "width": 224},
+                  "image_mean": [0.5] * 3, "image_std": [0.5] * 3, "resample": 3}
+        (tmp_path / "preprocessor_config.json").write_text(json.dumps(pixels))
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    save_file({"cls_token": torch.zeros(1, 1, 768)}, tmp_path / "model.safetensors")
+    (tmp_path / "in").mkdir()
+    Image.fromarray(noise(0)).save(tmp_path / "in" / "0.png")
+    words = ["extract", "--input", tmp_path / "in", "--dry-run", "--weights", tmp_path, "--cut", "10"]
+    totals = json.loads(coldframe(*words, "--json"))["totals"]
+    assert totals["cut_bytes_per_frame"] == (1 + 16 * 16) * 768 * 2 and totals["features_per_frame"] == 768
+    assert "ViT-S" not in coldframe(*words)
+    assert "ViT-S" in coldframe(*words[:4])
