@@ -15,6 +15,7 @@
 #include "train_temporal/fit/tune/chain.h"
 #include "train_temporal/fit/tune/measured_costs.h"
 #include "train_temporal/models/device_draws.h"
+#include "train_temporal/models/model_config.h"
 
 namespace coldframe::plan {
 
@@ -54,14 +55,14 @@ struct Query {
   vit::Architecture architecture;
   ImageSize image_size;
   vit::FeatureOptions features;
-  std::int64_t exams = 16, frames = 20;
-  bool half = false;             // bf16 or fp16 by autocast
-  bool cuda = true;              // what the plan is for
-  bool dropout = false;          // of trained blocks
-  bool coupled = false;          // by the loss or mixup: all exams of a step go together
-  std::int64_t moments = 2;      // tensors that the optimizer keeps for each parameter
-  std::string temporal = "gru";  // the temporal model's name
-  std::int64_t hidden = 128, layers = 1, outputs = 1;  // of it
+  std::int64_t exams = 16, frames = 20;  // of the longest exam
+  bool half = false;                     // bf16 or fp16 by autocast
+  bool cuda = true;                      // what the plan is for
+  bool dropout = false;                  // of trained blocks
+  bool coupled = false;                  // by the loss or mixup: all exams of a step go together
+  std::int64_t moments = 2;              // tensors that the optimizer keeps for each parameter
+  std::string temporal = "gru";          // the temporal model's name
+  std::int64_t hidden = temporal::ModelConfig().hidden, layers = 1, outputs = 1;  // of it
   bool bidirectional = false;
   std::int64_t lora_rank = 8;          // of the way that trains LoRA
   std::shared_ptr<Machine> machine{};  // copies share it

@@ -239,7 +239,9 @@ std::string chunk_note(const Plan& plan) {
 std::string device_note(const Plan& plan) {
   const torch::Device& device = plan.query.machine->device();
   const std::string measured = concat("Bytes and times are measured on ", device_name(device));
-  if (!plan.query.cuda) return measured + ".";
+  if (!plan.query.cuda)
+    return concat(measured, "; bytes are of tensors: a process takes LibTorch and what it keeps ",
+                  "on top.");
   return concat(measured, device.is_cuda() ? "" : ", since no GPU is there", "; of a GPU some ",
                 human_bytes(plan.rows.front().bytes.context),
                 " for its context and what its allocator cannot use are estimated, and ",

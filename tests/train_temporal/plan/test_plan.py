@@ -5,8 +5,10 @@ import re
 
 import pytest
 import timm
+import transformers
 from safetensors.torch import save_file
 from training_support import coldframe
+from tuning_support import BLOCKS, CUT, PIXELS, SIDE, cut_cache, extract, made_exams, tiny_vit
 
 from coldframe.models import TemporalModel
 
@@ -16,7 +18,8 @@ TINY = "vit_tiny_patch16_224"
 
 @functools.cache
 def plan(*words):
-    done = coldframe("plan", *words, "--json")
+    device = [] if "--device" in words else ["--device", "cuda"]  # also where no GPU is there
+    done = coldframe("plan", *words, *device, "--json")
     assert done.returncode in (0, 1), done.stderr
     return json.loads(done.stdout)
 
@@ -59,7 +62,7 @@ def test_parameters_are_timms(small):
 
 @pytest.mark.parametrize("name, layers", [("gru", 1), ("lstm", 1), ("transformer", 2), ("tcn", 3), ("attention", 1)])
 def test_parameters_of_temporal_models_are_pytorchs(name, layers):
-    config = {"architecture": name, "hidden": 128, "layers": layers, "dimension": 192, "classes": 1, "dropout": 0.0,
+    config = {"architecture": name, "hidden": 64, "layers": layers, "dimension": 192, "classes": 1, "dropout": 0.0,
               "bidirectional": False, "temporal_pool": "attention", "time": name != "attention", "time_encoding": "log"}
     cached = plan(TINY, "--temporal", name)["ways"][0]
     assert cached["trained_parameters"] == sum(p.numel() for p in TemporalModel.build({"model": config}).parameters())
@@ -100,7 +103,7 @@ def test_exams_in_turn_take_less_memory_and_no_more_time(small):
 
 @pytest.mark.parametrize("memory,code", [("24GiB", 0), ("2GiB", 0), ("600MiB", 1)])
 def test_the_answer_is_that_of_the_table(memory, code):
-    words = ["plan", "vit_small_patch16_224", "--memory", memory]
+    words = ["plan", "vit_small_patch16_224", "--device", "cuda", "--memory", memory]
     done = coldframe(*words)
     assert done.returncode == code, done.stderr
     answer = json.loads(coldframe(*words, "--json").stdout)["answer"]
@@ -146,6 +149,41 @@ def test_weights_that_show_no_image_size(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"architecture": "vit_small_patch16_dinov3", "num_classes": 0,
                                                       "pretrained_cfg": {"input_size": [3, 192, 192]}}))
     assert plan(weights)["image_size"] == [192, 192]
+
+
+def test_images_are_as_large_as_extract_makes_them(tmp_path):
+    """DINOv2's positions and config.json are of 518 pixels, and its preprocessor_config.json makes images of 224."""
+    model = transformers.Dinov2Model(transformers.Dinov2Config(hidden_size=192, num_attention_heads=3, num_hidden_layers=2,
+                                                               image_size=518, patch_size=14))
+    model.save_pretrained(tmp_path)
+    pixels = {"image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 256}, "crop_size": {"height": 224, "width": 224},
+              "image_mean": [0.5] * 3, "image_std": [0.5] * 3, "resample": 3}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(pixels))
+    assert plan(tmp_path)["image_size"] == [224, 224]
+    assert plan(tmp_path, "--image-size", 56)["image_size"] == [56, 56]
+
+
+def test_a_cache_says_the_sizes(tmp_path):
+    exams = made_exams(tmp_path / "exams", 5, frames=3)
+    weights = tiny_vit(tmp_path / "tiny.safetensors")
+    cache = cut_cache(exams, weights, tmp_path / "made.cache")
+    report = plan("--cache", cache, "--memory", "8GiB")
+    assert report["image_size"] == [SIDE, SIDE] and report["frames"] == 3 and report["architecture"]["depth"] == BLOCKS
+    assert report["answer"]["fastest"]["blocks"] == BLOCKS - CUT  # all that lie behind the cut
+    by_hand = plan(weights, "--image-size", SIDE, "--frames", 3, "--tune-blocks", BLOCKS - CUT, "--memory", "8GiB",
+                   "--epoch-exams", 5)
+    assert [way["bytes"] for way in report["ways"]] == [way["bytes"] for way in by_hand["ways"]]
+    assert plan("--cache", cache, "--frames", 7)["frames"] == 7
+    refused = coldframe("plan", "--cache", cache, "--tune-blocks", BLOCKS)
+    assert refused.returncode == 2 and f"1 to {BLOCKS - CUT}, the ViT's blocks behind the cache's cut" in refused.stderr
+    features = extract(exams, tmp_path / "features.cache", "--weights", weights, *PIXELS)
+    refused = coldframe("plan", "--cache", features)
+    assert refused.returncode == 2 and "holds features alone; give one of `extract --cut BLOCK`" in refused.stderr
+
+
+def test_the_plan_is_for_the_device_that_train_takes():
+    report = json.loads(coldframe("plan", TINY, "--json").stdout)
+    assert report["device"] == report["measured_on"][:len(report["device"])]
 
 
 def test_memory_for_the_cheap_way_and_a_fiftieth_of_its_step_is_enough(small):
@@ -239,6 +277,7 @@ def test_budgets_from_the_smallest_to_all_are_measured():
 def test_a_plan_says_first_what_was_measured(device):
     lines = coldframe("plan", TINY, "--device", device).stdout.splitlines()
     assert lines[1].startswith("Bytes and times are measured on cpu ("), lines[1]
+    assert ("bytes are of tensors" in lines[1]) == (device == "cpu")
     assert ("of a GPU some 500.0 MiB for its context" in lines[1]) == ("18.0 MiB" in lines[1]) == (device == "cuda")
     assert plan(TINY, "--device", device)["measured_on"].startswith("cpu (")
 
@@ -249,13 +288,14 @@ def test_a_plan_says_first_what_was_measured(device):
     ([TINY, "--tune-blocks", "13"], "expected all, or 1 to 12"),
     ([TINY, "--image-size", "225"], "multiples of 16"),
     ([TINY, "--memory", "many"], "many"),
-    ([TINY, "--frames", "0"], "--frames 0: expected a whole number from 1"),
+    ([TINY, "--frames", "-1"], "--frames -1: expected a whole number from 1"),
     ([TINY, "--exams", "2000000"], "at most 1000000"),
     ([TINY, "--exams", "1000000", "--frames", "1000000"], "expected less than 1 EiB"),
     ([TINY, "--hidden", "1000000", "--layers", "1000000"], "expected less than 1 EiB"),
     ([TINY, "--precision", "int8"], "int8"),
     ([TINY, "--lora", "-1"], "expected a rank"),
     ([TINY, "--pool", "map"], "map"),
+    ([TINY, "--cache", "x.cache"], "MODEL and --cache: give one of them"),
 ])
 def test_errors_say_what_to_do(words, message):
     done = coldframe("plan", *words)

@@ -56,20 +56,36 @@ StateDict read_weights(const std::filesystem::path& weights, const std::string& 
 
 }  // namespace
 
-TunedSource::TunedSource(const Json& recipe, std::int64_t cut, const std::filesystem::path& weights,
-                         const std::string& digest)
-    : cut_(cut) {
+RecipeShape read_shape(const Json& recipe) {
   const Json backbone = recipe.value("backbone", Json::object());
   const std::string kind = backbone.value("kind", "");
   if (kind != "vit" && kind != "random")
     throw ConfigError("only ViTs can be tuned, and this cache was made with another backbone");
-  read_recipe(recipe);
+  RecipeShape shape;
+  shape.architecture = vit::architecture_from_json(backbone.at("architecture"));
+  shape.features.pooling = vit::parse_pooling(backbone.at("pooling").get<std::string>());
+  if (backbone.contains("layers"))
+    shape.features.layers = backbone["layers"].get<std::vector<std::int64_t>>();
+  shape.features.projection = backbone.contains("projection");
+  if (shape.features.projection) shape.projected = backbone["projection"].get<std::int64_t>();
+  shape.image_size = image_size_of(recipe.at("preprocessing").at("image_size"));
+  vit::check_features(shape.features, shape.architecture);
+  return shape;
+}
+
+TunedSource::TunedSource(const Json& recipe, std::int64_t cut, const std::filesystem::path& weights,
+                         const std::string& digest)
+    : shape_(read_shape(recipe)), cut_(cut), levels_(levels_of(recipe.at("preprocessing"))) {
+  check_cut();
+  const Json& backbone = recipe.at("backbone");
+  const std::string kind = backbone.at("kind").get<std::string>();
   if (weights.empty() && kind == "vit")
     throw ConfigError(concat("--tune needs the weights that the cache was made with, of SHA-256 ",
                              backbone.value("sha256", "")));
   const auto take_all = [&](vit::WeightSource& source) {
     Recorder recorder(source, tensors_);
-    vit::VisionTransformer(vit::Scope(recorder), architecture_, image_size_, projected_);
+    vit::VisionTransformer(vit::Scope(recorder), shape_.architecture, shape_.image_size,
+                           shape_.projected);
   };
   if (weights.empty()) {
     if (backbone.value("generator", "") != vit::kRandomWeightsVersion)
@@ -81,36 +97,26 @@ TunedSource::TunedSource(const Json& recipe, std::int64_t cut, const std::filesy
   if (kind == "random" && digest.empty())
     throw ConfigError(
         "the cache was made with random weights; tune those, without a file of weights");
-  StateDict read =
-      read_weights(weights, digest.empty() ? backbone.value("sha256", "") : digest, projected_ > 0);
+  StateDict read = read_weights(weights, digest.empty() ? backbone.value("sha256", "") : digest,
+                                shape_.projected > 0);
   in_context(concat("weights '", weights.string(), "'"), [&] {
     // Tuned positions may be of another grid than those that they were made of.
-    architecture_.position_grid = vit::read_architecture(read).position_grid;
+    shape_.architecture.position_grid = vit::read_architecture(read).position_grid;
     vit::StateDictSource source(std::move(read));
     take_all(source);
     source.finish();
   });
 }
 
-void TunedSource::read_recipe(const Json& recipe) {
-  const Json& backbone = recipe.at("backbone");
-  architecture_ = vit::architecture_from_json(backbone.at("architecture"));
-  features_.pooling = vit::parse_pooling(backbone.at("pooling").get<std::string>());
-  if (backbone.contains("layers"))
-    features_.layers = backbone["layers"].get<std::vector<std::int64_t>>();
-  features_.projection = backbone.contains("projection");
-  if (features_.projection) projected_ = backbone["projection"].get<std::int64_t>();
-  const Json& preprocessing = recipe.at("preprocessing");
-  image_size_ = image_size_of(preprocessing.at("image_size"));
-  levels_ = levels_of(preprocessing);
-  vit::check_features(features_, architecture_);
-  if (cut_ < 0 || cut_ > architecture_.depth)
+void TunedSource::check_cut() const {
+  const auto& [architecture, features, image_size, projected] = shape_;
+  if (cut_ < 0 || cut_ > architecture.depth)
     throw DataError(concat("the cache holds what enters block ", cut_, ", and its ViT has ",
-                           architecture_.depth));
-  if (vit::layers_of(features_, architecture_).front() < cut_)
-    throw ConfigError(concat("the features are made of layer ", features_.layers.front(),
+                           architecture.depth));
+  if (vit::layers_of(features, architecture).front() < cut_)
+    throw ConfigError(concat("the features are made of layer ", features.layers.front(),
                              " too, which lies before the cut at block ", cut_,
-                             "; extract with --cut ", features_.layers.front(), " or less"));
+                             "; extract with --cut ", features.layers.front(), " or less"));
 }
 
 std::string TunedSource::model_name() const {
@@ -120,7 +126,7 @@ std::string TunedSource::model_name() const {
     return vit::to_json(shape).dump();
   };
   for (const vit::Published& model : vit::published_models())
-    if (key(model.architecture) == key(architecture_)) return model.name;
+    if (key(model.architecture) == key(shape_.architecture)) return model.name;
   return "";
 }
 

@@ -20,6 +20,16 @@
 
 namespace coldframe::tune {
 
+// What a recipe says of its ViT and of the pixels that enter it.
+struct RecipeShape {
+  vit::Architecture architecture;
+  vit::FeatureOptions features;  // without a cut
+  ImageSize image_size;
+  std::int64_t projected = 0;  // features of the projection; 0 without one
+};
+// `recipe`: the features' part of a cache's. ConfigError: of another kind of backbone.
+RecipeShape read_shape(const Json& recipe);
+
 class TunedSource {
  public:
   // `recipe`: the features' part of the cache's recipe, which says how the ViT is built and what
@@ -32,13 +42,13 @@ class TunedSource {
   TunedSource(const TunedSource&) = delete;
   TunedSource& operator=(const TunedSource&) = delete;
 
-  const vit::Architecture& architecture() const { return architecture_; }
-  const vit::FeatureOptions& features() const { return features_; }
-  const ImageSize& image_size() const { return image_size_; }
+  const vit::Architecture& architecture() const { return shape_.architecture; }
+  const vit::FeatureOptions& features() const { return shape_.features; }
+  const ImageSize& image_size() const { return shape_.image_size; }
   // timm's name of a published model of this architecture, "" if there is none.
   std::string model_name() const;
   std::int64_t cut() const { return cut_; }
-  std::int64_t projected() const { return projected_; }  // 0 without a projection
+  std::int64_t projected() const { return shape_.projected; }  // 0 without a projection
   // timm's names and shapes, float32 on the CPU, as read.
   const StateDict& tensors() const { return tensors_; }
   // One of them on a device, where all fits share it.
@@ -47,12 +57,10 @@ class TunedSource {
   const torch::Tensor& levels() const { return levels_; }
 
  private:
-  void read_recipe(const Json& recipe);
+  void check_cut() const;
 
-  vit::Architecture architecture_;
-  vit::FeatureOptions features_;
-  ImageSize image_size_;
-  std::int64_t cut_, projected_ = 0;
+  RecipeShape shape_;
+  std::int64_t cut_;
   StateDict tensors_;
   torch::Tensor levels_;
   mutable std::mutex mutex_;
