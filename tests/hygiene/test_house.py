@@ -62,9 +62,10 @@ ROOMS = {
                                         "train_temporal/fit/tune", "train_temporal/labels",
                                         "train_temporal/models", "train_temporal/report",
                                         "train_temporal/run"},
-    # What training would take before it runs: architectures, and the steps of tune.
-    "train_temporal/plan": COMMON | {"common/torch", "extract/vit", "train_temporal/fit/tune",
-                                     "train_temporal/models", "train_temporal/plan"},
+    # What training would take before it runs: architectures, sizes of a cache, and the steps of tune.
+    "train_temporal/plan": COMMON | {"common/torch", "cache", "extract/vit",
+                                     "train_temporal/fit/tune", "train_temporal/models",
+                                     "train_temporal/plan"},
     # The options of exams as they come, and recipes for people, are extract's.
     "train_temporal/run": COMMON | {"common/torch", "cache", "extract", "train_temporal/report",
                                     "train_temporal/run"} | EVALUATION | MODELS,
