@@ -20,6 +20,7 @@
 #include "extract/input/exam_list.h"
 #include "extract/input/patients.h"
 #include "extract/inspect/benchmark.h"
+#include "extract/inspect/doctor.h"
 #include "extract/inspect/dry_run.h"
 #include "extract/options.h"
 #include "extract/pipeline/devices.h"
@@ -205,7 +206,14 @@ int benchmark(const frames::ExamList& input, const ExtractOptions& options,
   return static_cast<int>(ExitCode::kDone);
 }
 
+// For `coldframe doctor`.
+int tell_doctor() {
+  std::cout << Json(check_engines_and_libraries()) << '\n';
+  return static_cast<int>(ExitCode::kDone);
+}
+
 int run(const std::vector<std::string>& arguments) {
+  if (arguments == std::vector<std::string>{"doctor"}) return tell_doctor();
   auto options = parse_extract_options(arguments);
   if (!options) return 0;
   if (options->dry_run) return look_only(*options);

@@ -133,6 +133,13 @@ herr_t keep_reason(hid_t stack, void*) {
 
 }  // namespace
 
+std::string library_version() {
+  const auto lock = library_lock();
+  unsigned major = 0, minor = 0, release = 0;
+  check(::H5get_libversion(&major, &minor, &release));
+  return concat(major, ".", minor, ".", release);
+}
+
 std::unique_lock<std::recursive_mutex> library_lock() {
   static std::recursive_mutex mutex;
   return std::unique_lock(mutex);

@@ -50,6 +50,8 @@ class AtomicFileStore : public ByteStore {
   AtomicFile& file_;
 };
 
+std::string library_version();  // of HDF5: "1.10.8"
+
 // Writes an HDF5 file of the latest format into a ByteStore: groups, chunked datasets with
 // fletcher32, attributes.
 

@@ -18,6 +18,7 @@
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
+#include "common/system/checks.h"
 #include "common/system/gpu_libraries.h"
 #include "common/system/resources.h"
 #include "common/text/text.h"
@@ -78,14 +79,6 @@ int device_index(const std::string& word) {
   }
   throw ConfigError(
       concat("--device: '", word, "' is not a device; expected auto, cpu, cuda or cuda:N"));
-}
-
-std::string cpu_model() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return trim(line.substr(line.find(':') + 1));
-  }
-  return "unknown model";
 }
 
 // Readies LibTorch's allocator, which tells nothing before, and gives the device's context to
@@ -306,7 +299,7 @@ std::string device_name(const torch::Device& device) {
                   cuda_driver::device_name(device.index()), ")");
   }
   const auto threads = static_cast<std::size_t>(torch::get_num_threads());
-  return concat("cpu (", cpu_model(), ", ", plural(threads, "thread"), ")");
+  return concat("cpu (", processor_name(), ", ", plural(threads, "thread"), ")");
 }
 
 void set_torch_threads(int threads) {

@@ -23,7 +23,7 @@ def run(*arguments, **options):
 def test_help_goes_to_stdout_and_names_every_command():
     done = run("--help")
     assert done.returncode == 0 and done.stderr == ""
-    for command in ["extract", "cache", "train", "evaluate", "predict"]:
+    for command in ["extract", "cache", "train", "evaluate", "predict", "doctor"]:
         assert f"\n  {command} " in done.stdout
 
 
@@ -32,7 +32,7 @@ def test_without_a_command_the_help_is_an_error():
     assert done.returncode == 2 and done.stdout == "" and "Usage:" in done.stderr
 
 
-@pytest.mark.parametrize("words", [[], ["extract"], ["cache"], ["cache", "ls"], ["train"], ["predict"], ["bundle", "make"], ["plan"]])
+@pytest.mark.parametrize("words", [[], ["extract"], ["cache"], ["cache", "ls"], ["train"], ["predict"], ["bundle", "make"], ["plan"], ["doctor"]])
 def test_version(words):
     done = run(*words, "--version")
     assert done.returncode == 0 and re.fullmatch(r"coldframe \d+\.\d+\.\d+\n", done.stdout)

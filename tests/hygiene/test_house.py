@@ -40,8 +40,10 @@ ROOMS = {
     "extract/vit": COMMON | {"common/torch", "extract/vit", "extract/cuda"},
     "extract/cuda": {"extract/cuda", "common/numbers/dtype.h", "common/system/gpu_libraries.h"},
     # extract's main, options and pipeline
-    "extract": EXTRACTION | {"extract/inspect/benchmark.h", "extract/inspect/dry_run.h"},
-    "extract/inspect": EXTRACTION | {"extract/inspect"},
+    "extract": EXTRACTION | {"extract/inspect/benchmark.h", "extract/inspect/doctor.h",
+                             "extract/inspect/dry_run.h"},
+    # doctor tells HDF5's version, too
+    "extract/inspect": EXTRACTION | {"cache/hdf5/file_writer.h", "extract/inspect"},
     "train_temporal/evaluate": COMMON | {"train_temporal/evaluate"},
     "train_temporal/labels": COMMON | {"cache"} | EVALUATION,
     "train_temporal/report": COMMON | {"train_temporal/evaluate", "train_temporal/report"},

@@ -80,10 +80,19 @@ def test_the_variable_names_the_torch(prefix, tmp_path):
     assert done.returncode == 2 and f"COLDFRAME_TORCH names '{tmp_path}', which holds no lib/libtorch_cpu.so" in done.stderr
 
 
+def test_doctor_says_that_an_installation_lacks_libtorch_and_where_it_is_named(prefix):
+    done = run(prefix / "bin/coldframe", "doctor")
+    assert done.returncode == 1 and done.stderr == "" and "-> there is no LibTorch" in done.stdout
+    assert done.stdout.count("unknown until LibTorch is there") == 4
+    assert done.stdout.endswith("before this is done: LibTorch.\n")
+    assert f" in {TORCH}, COLDFRAME_TORCH names it\n" in succeed(prefix / "bin/coldframe", "doctor", COLDFRAME_TORCH=str(TORCH))
+
+
 def test_a_torch_beside_an_installation_is_found(prefix):
     link = prefix.parent / "torch"
     link.symlink_to(TORCH)
     try:
+        assert ", beside Coldframe\n" in succeed(prefix / "bin/coldframe", "doctor")
         assert "Usage: coldframe train" in succeed(prefix / "bin/coldframe", "train", "--help")
     finally:
         link.unlink()

@@ -13,7 +13,7 @@ struct CommandRow {
   const char* summary;
 };
 
-inline constexpr std::array<CommandRow, 8> kCommands = {{
+inline constexpr std::array<CommandRow, 9> kCommands = {{
     {"extract", "coldframe-extract", false, true, "frames -> frozen ViT -> cache"},
     {"cache", "coldframe-cache", false, false, "look into a cache: ls, info, stats, verify"},
     {"train", "coldframe-train_temporal", true, true, "train a temporal model on a cache"},
@@ -23,6 +23,7 @@ inline constexpr std::array<CommandRow, 8> kCommands = {{
     {"bundle", "coldframe-train_temporal", true, true, "a finished run as one thing to hand over"},
     {"plan", "coldframe-train_temporal", true, true,
      "memory of every way of training, before it runs"},
+    {"doctor", "coldframe", true, false, "will Coldframe run here, and what is missing"},
     {"setup", "coldframe-setup", false, false, "get the LibTorch that Coldframe runs with"},
 }};
 

@@ -9,6 +9,7 @@
 
 #include "common/cli/cli.h"
 #include "common/cli/dispatch/commands.h"
+#include "common/cli/dispatch/doctor.h"
 #include "common/cli/dispatch/find_libtorch.h"
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
@@ -83,6 +84,7 @@ int dispatch(const std::vector<std::string>& arguments) {
     print_help(std::cout);
     return static_cast<int>(ExitCode::kDone);
   }
+  if (arguments[0] == "doctor") return doctor({arguments.begin() + 1, arguments.end()});
   if (arguments[0] == "help") become(find_command(arguments[1]), {"--help"});
   become(find_command(arguments[0]), {arguments.begin() + 1, arguments.end()});
 }
