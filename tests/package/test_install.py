@@ -219,7 +219,7 @@ def test_the_wheel_says_what_it_needs(environment):
         names = archive.namelist()
         (metadata,) = [name for name in names if name.endswith("METADATA")]
         told = archive.read(metadata).decode()
-    assert {"coldframe/__init__.py", "coldframe/py.typed"} <= set(names)
+    assert {"coldframe/__init__.py", "coldframe/py.typed", "coldframe/SKILL.md"} <= set(names)
     assert not [name for name in names if "__pycache__" in name or "/tests/" in name]
     assert "Requires-Dist: torch>=2.11" in told
     version = re.search(r"project\(coldframe VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
