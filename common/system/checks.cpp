@@ -37,8 +37,9 @@ std::string line_of(const fs::path& file) {
   return line;
 }
 
-// statfs(2), and each file system's own sources. "": another one, which is most often local.
-std::string network_of(const fs::path& folder) {
+// File systems that know locks or not as they are mounted, by statfs(2) and their own sources. "":
+// another one, which is most often local.
+std::string shared_kind_of(const fs::path& folder) {
   constexpr std::pair<std::uint32_t, const char*> kKinds[] = {
       {0x6969, "NFS"},        {0xff534d42, "CIFS"}, {0xfe534d42, "SMB"},    {0x517b, "SMB"},
       {0x0bd00bd0, "Lustre"}, {0x47504653, "GPFS"}, {0x19830326, "BeeGFS"}, {0x00c36400, "Ceph"},
@@ -125,8 +126,8 @@ std::vector<Check> check_gpus(const fs::path& root) {
 Check check_folder(const std::string& subject, const fs::path& folder) {
   constexpr std::uint64_t kLeast = std::uint64_t{1} << 30;
   Check check{subject, folder.string()};
-  const std::string network = network_of(folder);
-  if (!network.empty()) check.found += concat(", on a network (", network, ")");
+  if (const std::string kind = shared_kind_of(folder); !kind.empty())
+    check.found += concat(", on ", kind);
   try {
     const ScratchFolder scratch(folder);
     const FileLock lock(scratch.path() / "lock",
