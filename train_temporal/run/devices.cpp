@@ -11,6 +11,7 @@
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/system/gpu_libraries.h"
+#include "common/system/resources.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
 #include "common/torch/device.h"
@@ -277,11 +278,19 @@ MemoryUse memory_use(const std::vector<FinishedFit>& fits, const Experiment& exp
                 0,
                 vit_step(experiment),
                 batch,
-                batch};
+                batch,
+                peak_resident_bytes()};
   for (const FinishedFit& fit : fits)
     use.at_once = std::min(use.at_once, fit.record.micro_batches.training);
   for (const FinishedFit& fit : fits) use.step_peak = std::max(use.step_peak, fit.record.vit_peak);
   return use;
+}
+
+std::string to_text(const MemoryUse& use) {
+  return concat("tensors ", human_bytes(use.peak), " at most",
+                use.budget > 0 ? concat(", of a budget of ", human_bytes(use.budget)) : "",
+                "; the process ", human_bytes(use.resident),
+                " resident at most, with LibTorch and what it keeps");
 }
 
 KeyValues to_facts(const MemoryUse& use) {
@@ -307,6 +316,7 @@ Json to_json(const MemoryUse& use) {
   Json json{{"tensors_peak_bytes", use.peak},
             {"tensors_predicted_bytes", use.predicted},
             {"budget_bytes", use.budget},
+            {"resident_peak_bytes", use.resident},
             {"batch", use.batch},
             {"exams_at_a_time", use.at_once}};
   if (use.step_peak > 0) {

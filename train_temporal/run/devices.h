@@ -77,6 +77,7 @@ struct MemoryUse {
   std::uint64_t peak = 0, predicted = 0, budget = 0;  // bytes of tensors on it; 0: no budget
   std::uint64_t step_peak = 0, step_predicted = 0;    // of a tuned fit's step, above what it holds
   std::size_t batch = 0, at_once = 0;                 // exams per step, and per micro-batch
+  std::uint64_t resident = 0;  // bytes of the process at most: libraries and what they keep, too
 };
 MemoryUse memory_use(const std::vector<FinishedFit>& fits, const Experiment& experiment);
 
@@ -91,6 +92,7 @@ std::uint64_t vit_tensors(const Experiment& experiment);
 std::uint64_t min_memory(const Experiment& experiment);
 
 KeyValues to_facts(const MemoryUse& use);
+std::string to_text(const MemoryUse& use);  // "tensors 929.0 MiB at most, of a budget of …"
 Json to_json(const MemoryUse& use);
 
 }  // namespace coldframe::temporal

@@ -145,8 +145,12 @@ def test_a_memory_budget_holds_and_changes_nothing(tmp_path, model):
         result = train(cache, tmp_path / name, *words, *more)
         assert result.returncode == 0, result.stderr
         losses = pd.read_csv(tmp_path / name / "metrics.csv")[["train_loss", "validation_loss"]]
-        report = json.loads((tmp_path / name / "summary.json").read_text())
-        return report["memory"], losses.to_numpy()
+        memory = json.loads((tmp_path / name / "summary.json").read_text())["memory"]
+        assert memory["resident_peak_bytes"] > memory["tensors_peak_bytes"]
+        assert ("--memory-budget bounds tensors to" in result.stderr) == (memory["budget_bytes"] > 0)
+        told = re.search(r"memory: tensors (.*) at most, of a budget of (.*); the process (.*) resident at most", result.stderr)
+        assert bool(told) == (memory["budget_bytes"] > 0)
+        return memory, losses.to_numpy()
 
     memory, losses = summary("whole")
     needed = memory["tensors_peak_bytes"]
