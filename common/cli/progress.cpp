@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/cli/log.h"
@@ -23,6 +24,10 @@ std::string rate_text(double per_second) {
 
 }  // namespace
 
+double seconds_left(double elapsed, double done, double all) {
+  return elapsed * std::max(all - done, 0.0) / done;
+}
+
 Progress::Progress(std::string label, std::string unit, std::size_t total)
     : label_(std::move(label)),
       unit_(std::move(unit)),
@@ -43,6 +48,22 @@ void Progress::add(std::size_t count) {
   const std::lock_guard lock(mutex_);
   done_ += count;
   show(false);
+}
+
+void Progress::expect_work(double all) {
+  const std::lock_guard lock(mutex_);
+  work_ = all;
+}
+
+void Progress::add_work(double done) {
+  const std::lock_guard lock(mutex_);
+  worked_ += done;
+  show(false);
+}
+
+void Progress::leave_out_work(double part) {
+  const std::lock_guard lock(mutex_);
+  work_ -= part;
 }
 
 void Progress::set_note(std::string note) {
@@ -75,8 +96,10 @@ void Progress::show(bool last) {
   if (elapsed > 0.5 && done_ > 0) line += concat(", ", rate_text(rate), "/s");
   if (last) {
     line += ", " + human_duration(elapsed);
-  } else if (total_ > done_ && rate > 0.0) {
-    line += concat(", ", human_duration(static_cast<double>(total_ - done_) / rate), " left");
+  } else if (const auto [done, all] =
+                 work_ > 0 ? std::pair(worked_, work_) : std::pair(double(done_), double(total_));
+             all > done && done > 0) {
+    line += concat(", about ", human_duration(seconds_left(elapsed, done, all)), " left");
   }
   if (!note_.empty()) line += ", " + note_;
   line = printable(line);

@@ -9,6 +9,9 @@
 
 namespace coldframe {
 
+// Of a job whose work `done`, more than 0, took so many seconds: what the rest takes at that pace.
+double seconds_left(double elapsed, double done, double all);
+
 class Progress {
  public:
   // `total` = 0 when unknown. Example: Progress progress("extract", "frames", 1560);
@@ -18,7 +21,12 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void add(std::size_t count = 1);  // thread-safe
-  void set_note(std::string note);  // shown after the numbers, e.g. "val loss 0.412"
+  // Where some units take far longer than others: the time left goes by so much work instead, in
+  // parts of any size, and not by units.
+  void expect_work(double all);
+  void add_work(double done);
+  void leave_out_work(double part);  // what need not be done after all
+  void set_note(std::string note);   // shown after the numbers, e.g. "val loss 0.412"
   void finish();
 
  private:
@@ -27,6 +35,7 @@ class Progress {
   std::mutex mutex_;
   std::string label_, unit_, note_;
   std::size_t total_, done_ = 0;
+  double work_ = 0, worked_ = 0;  // 0: units are the work
   std::chrono::steady_clock::time_point started_, shown_;
   bool terminal_, finished_ = false;
 };

@@ -9,7 +9,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "common/cli/cli.h"
@@ -20,12 +19,11 @@
 #include "common/files/fingerprint.h"
 #include "common/files/json.h"
 #include "common/files/publish/atomic_file.h"
-#include "common/numbers/quantile.h"
 #include "common/system/resources.h"
-#include "common/text/table.h"
 #include "common/text/text.h"
 #include "common/torch/device.h"
 #include "common/torch/memory.h"
+#include "train_temporal/commands/benchmark.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/commands/run_files.h"
 #include "train_temporal/commands/run_list.h"
@@ -80,33 +78,6 @@ void choose_times(const TrainOptions& options, std::span<const cache::ExamInfo> 
 
 // Warns of mixed precision on a processor that has no such arithmetic: it takes longer there.
 void warn_of_emulated_precision(torch::ScalarType precision, const torch::Device& device);
-
-// `coldframe train --benchmark`: predicts the cost of a run.
-
-struct TrainBenchmark {
-  std::string device, model;
-  std::size_t exams = 0, batch = 0, at_once = 0;
-  double frames_per_exam = 0, load_seconds = 0, step_seconds = 0, epoch_seconds = 0;
-  std::uint64_t features_bytes = 0;  // in memory
-  // Tensors on the device: features and one fit, predicted and measured, and predicted for as many
-  // fits as will run side by side.
-  std::uint64_t predicted_bytes = 0, measured_bytes = 0, predicted_run_bytes = 0;
-  std::size_t fits = 0, side_by_side = 0;
-  double longest_run_seconds = 0;  // with all epochs of all fits, none stopped early
-
-  double epochs_per_hour() const { return 3600 / epoch_seconds; }
-};
-
-// Trains the first fit of the experiment for a few seconds and forgets it. `load_seconds`: what
-// reading the features took.
-TrainBenchmark measure_training(const Experiment& experiment, double load_seconds);
-
-// Checks options.required before a run begins. Error with exit code 1 if a limit is exceeded; time
-// limits are checked by measurement as above.
-void require_affordable(const Experiment& experiment, double load_seconds);
-
-std::string to_table(const TrainBenchmark& benchmark);
-Json to_json(const TrainBenchmark& benchmark);
 
 // What a training run alone has to tell: its curves, warnings of fits, and how it compares with an
 // earlier run.
@@ -413,164 +384,6 @@ void choose_times(const TrainOptions& options, std::span<const cache::ExamInfo> 
   log_info(config.time ? "time intervals are uneven: the model sees them (--time off to hide them)"
                        : "time intervals are unknown or even: not shown to the model (--time on "
                          "to show them)");
-}
-
-namespace {
-
-constexpr double kSeconds = 5;      // at least, and at least
-constexpr std::size_t kEpochs = 3;  // so many epochs: the first one allocates
-constexpr std::size_t kMaxEpochs = 1000;
-
-double mean_frames(const Dataset& dataset, const std::vector<std::size_t>& exams) {
-  double frames = 0;
-  for (std::size_t exam : exams) frames += static_cast<double>(dataset.sequences[exam].frames());
-  return frames / static_cast<double>(std::max<std::size_t>(exams.size(), 1));
-}
-
-// Of --search: a model that LibTorch computes, with the most inputs, the largest hidden state and
-// the most layers, whose steps take the longest.
-std::size_t slowest_setting(const Experiment& experiment) {
-  const Split& split = experiment.splits.front();
-  const auto effort = [&](std::size_t setting) {
-    const ModelConfig model =
-        experiment.config({experiment.options.model, split.repeat, split.fold, 0, setting});
-    return std::tuple(!model.has_kernels(), model.dimension, model.hidden, model.layers);
-  };
-  std::size_t slowest = 0;
-  for (std::size_t setting = 1; setting < experiment.settings.size(); ++setting)
-    if (effort(setting) > effort(slowest)) slowest = setting;
-  return slowest;
-}
-
-// Whole epochs with their validation, each timed: the medians.
-void time_epochs(Trainer& trainer, TrainBenchmark& result) {
-  std::vector<double> steps, epochs;
-  double spent = 0;
-  while (epochs.size() < kMaxEpochs && (spent < kSeconds || epochs.size() < kEpochs)) {
-    if (stop_requested()) throw Interrupted("stopped; run the same command again");
-    trainer.run_epoch();
-    const LastEpoch& epoch = trainer.last_epoch();
-    spent += epoch.seconds;
-    epochs.push_back(epoch.seconds);
-    steps.push_back(epoch.train_seconds / static_cast<double>(epoch.steps));
-  }
-  result.step_seconds = median(steps);
-  result.epoch_seconds = median(epochs);
-}
-
-}  // namespace
-
-TrainBenchmark measure_training(const Experiment& experiment, double load_seconds) {
-  const TrainOptions& options = experiment.options;
-  const Split& split = experiment.splits.front();
-  const FitPlan plan = plan_fits(experiment);
-  const std::size_t setting = slowest_setting(experiment);
-  FitTask task = experiment.task({options.model, split.repeat, split.fold, 0, setting}, split);
-  task.threads = plan.threads_per_fit;
-
-  TrainBenchmark result;
-  result.device = device_name(experiment.device());
-  result.model = model_name(task.config);
-  result.exams = split.train.size();
-  result.batch = options.fit.batch;
-  result.frames_per_exam = mean_frames(experiment.dataset(), split.train);
-  result.load_seconds = load_seconds;
-  result.features_bytes = experiment.dataset().loaded_bytes();
-  result.fits = plan.fits;
-  result.side_by_side = plan.side_by_side;
-  result.predicted_run_bytes = predicted_peak(experiment);
-
-  set_torch_threads(torch_threads(task));
-  reset_device_memory_peak(experiment.device());
-  Trainer trainer(task);
-  result.at_once = trainer.micro_batches().training;
-  const FitMemory memory = predict_memory(task, trainer.micro_batches());
-  result.predicted_bytes =
-      result.features_bytes + (task.tuned != nullptr
-                                   ? vit_tensors(experiment) + memory.fixed + predict_vit_step(task)
-                                   : memory.total());
-  time_epochs(trainer, result);
-  // Predicts the test part, too: that may take more than the validation part.
-  if (trainer.finish().history.empty()) throw DataError(kDivergedAtOnce);
-  result.at_once = trainer.micro_batches().training;
-  result.measured_bytes = peak_device_memory(experiment.device());
-  result.longest_run_seconds = result.epoch_seconds * static_cast<double>(options.fit.epochs) *
-                               static_cast<double>(plan.trained) /
-                               static_cast<double>(plan.side_by_side);
-  return result;
-}
-
-void require_affordable(const Experiment& experiment, double load_seconds) {
-  const Requirements& required = experiment.options.required;
-  if (!required.asked()) return;
-  std::vector<std::string> takes, beyond;
-  const auto check = [&](const std::string& what, double found, double most, const char* name,
-                         const auto& text) {
-    takes.push_back(concat(what, " ", text(found)));
-    if (most > 0 && found > most)
-      beyond.push_back(concat(takes.back(), ", more than ", name, "=", text(most)));
-  };
-  const auto bytes = [](double value) { return human_bytes(static_cast<std::uint64_t>(value)); };
-  const auto seconds = [](double value) { return concat(fixed(value, 3), "s"); };
-  const auto predicted = static_cast<double>(predicted_peak(experiment));
-  if (required.times()) {
-    const TrainBenchmark measured = measure_training(experiment, load_seconds);
-    reset_device_memory_peak(experiment.device());
-    check("an epoch takes", measured.epoch_seconds, required.epoch_seconds, "epoch", seconds);
-    check("the run takes at most", measured.longest_run_seconds, required.run_seconds, "run",
-          human_duration);
-  }
-  check("predicted memory is", predicted, static_cast<double>(required.memory), "memory", bytes);
-  if (beyond.empty()) return log_info(concat("--require holds: ", join(takes, ", ")));
-  throw Error(ExitCode::kDoneWithFindings,
-              concat("--require does not hold, and nothing was trained: ", join(beyond, "; "),
-                     " (--benchmark says more; a smaller --batch, --hidden or --train-frames, "
-                     "fewer --epochs, --seeds or --compare take less)"));
-}
-
-std::string to_table(const TrainBenchmark& b) {
-  const double megabytes = static_cast<double>(b.features_bytes) / 1e6;
-  const double error =
-      100 * (static_cast<double>(b.predicted_bytes) /
-                 static_cast<double>(std::max<std::uint64_t>(b.measured_bytes, 1)) -
-             1);
-  std::string text = concat(b.device, ", ", b.model, ", ", b.exams, " training exams of ",
-                            fixed(b.frames_per_exam, 1), " frames, batch ", b.batch, "\n");
-  const auto line = [&](const std::string& name, const std::string& value) {
-    text += padded(name, 18) + " " + value + "\n";
-  };
-  line("load", concat(human_bytes(b.features_bytes), " in ", fixed(b.load_seconds, 2), " s, ",
-                      fixed(megabytes / std::max(b.load_seconds, 1e-6), 0), " MB/s"));
-  line("step", concat(fixed(1000 * b.step_seconds, 2), " ms, ", b.at_once, " exams at a time"));
-  line("epoch", concat(fixed(b.epoch_seconds, 3), " s with validation, ",
-                       fixed(b.epochs_per_hour(), 0), " an hour"));
-  line("memory of one fit", concat("predicted ", human_bytes(b.predicted_bytes), ", measured ",
-                                   human_bytes(b.measured_bytes), " (", error < 0 ? "" : "+",
-                                   fixed(error, 0), " %), features included"));
-  line("whole run", concat(plural(b.fits, "fit"), ", ", b.side_by_side,
-                           " side by side: ", human_duration(b.longest_run_seconds),
-                           " at most, predicted memory ", human_bytes(b.predicted_run_bytes)));
-  return text;
-}
-
-Json to_json(const TrainBenchmark& b) {
-  return {{"device", b.device},
-          {"model", b.model},
-          {"training_exams", b.exams},
-          {"frames_per_exam", b.frames_per_exam},
-          {"batch", b.batch},
-          {"exams_at_a_time", b.at_once},
-          {"features_bytes", b.features_bytes},
-          {"load_seconds", b.load_seconds},
-          {"step_seconds", b.step_seconds},
-          {"epoch_seconds", b.epoch_seconds},
-          {"epochs_per_hour", b.epochs_per_hour()},
-          {"fit_predicted_bytes", b.predicted_bytes},
-          {"fit_measured_bytes", b.measured_bytes},
-          {"fits", b.fits},
-          {"side_by_side", b.side_by_side},
-          {"run_predicted_bytes", b.predicted_run_bytes},
-          {"run_longest_seconds", b.longest_run_seconds}};
 }
 
 std::vector<std::size_t> exams_in(const std::vector<Split>& splits) {
@@ -888,9 +701,6 @@ void TrainingRun::choose_device(const Json& begun) {
   const std::string before = begun.value("device", "");
   if (before == "cpu") return take_cpu();
   if (!before.empty() || tuned_ || options_.existing.part.shared()) return;
-  if (options_.memory_budget > 0)
-    log_info(concat("--memory-budget bounds tensors to ", human_bytes(options_.memory_budget),
-                    "; the process takes LibTorch and what it keeps on top"));
   const auto fit = tried_fit(experiment());
   if (!fit) {
     log_info("device auto: no model of this run is fitted by steps: cpu");
@@ -929,7 +739,6 @@ void TrainingRun::take_cpu() {
   warn_of_emulated_precision(options_.fit.precision, devices_.front());
 }
 
-  if (memory.budget > 0) log_info(concat("memory: ", to_text(memory)));
 Placement TrainingRun::place(const torch::Device& device) const {
   const auto views = training_views(cohort_.cache, options_.views);
   const std::uint64_t bytes =
@@ -978,14 +787,6 @@ void TrainingRun::resolve_model() {
   if (cohort_.targets.per_frame()) base_.pool = TemporalPool::kNone;
   base_.clock_width = static_cast<std::int64_t>(
       clock_descriptor(cohort_.exams()[used.front()], source_kinds_).size());
-// oneDNN keeps what it has made for every shape of a product, up to 1024 of them, with buffers that
-// no budget counts. With 8 kept, tuning the last two blocks of a ViT-S takes 460 MiB less of the
-// process in bf16 and no longer, in float32 180 MiB less and 5 % longer. oneDNN reads this before
-// its first product.
-void bound_primitive_cache() {
-  ::setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "8", /*overwrite=*/0);
-}
-
   resolve_search();
   choose_times(options_, cohort_.exams(), used, base_);
   const auto frames = [&](std::size_t exam) { return present_frames(cohort_.exams()[exam]); };
@@ -1087,6 +888,9 @@ Json TrainingRun::config() const {
 int TrainingRun::run(RunFolder& folder) {
   log_info(concat("training ", join(options_.models(), ", "), " on ", cohort_.targets.labeled(),
                   " exams: ", split_text_));
+  if (options_.memory_budget > 0)
+    log_info(concat("--memory-budget bounds tensors to ", human_bytes(options_.memory_budget),
+                    "; the process takes LibTorch and what it keeps on top"));
   // Of parts, as the first one began.
   options_.fit.tune.threads = threads_of_tuning(experiment(), folder.begun());
   if (const Json begun = folder.begun(); begun.contains(kVitCosts))  // of another part, meanwhile
@@ -1125,6 +929,7 @@ int TrainingRun::run(RunFolder& folder) {
   if (options_.questions.figures) write_figures(folder.file(""), result, page);
   folder.publish();
   std::cout << (options_.json ? summary.dump(2) + "\n" : summary_text(result) + beside);
+  if (memory.budget > 0) log_info(concat("memory: ", to_text(memory)));
   log_info(concat("report: ", (folder.out() / "report.html").string()));
   return 0;
 }
@@ -1175,6 +980,14 @@ RunReport TrainingRun::report(const std::vector<ModelPredictions>& models,
                       {"device", device_names(devices_)}};
   for (auto& fact : to_facts(memory_use(fits, experiment()))) result.resources.push_back(fact);
   return all;
+}
+
+// oneDNN keeps what it has made for every shape of a product, up to 1024 of them, with buffers that
+// no budget counts. With 8 kept, tuning the last two blocks of a ViT-S takes 460 MiB less of the
+// process in bf16 and no longer, in float32 180 MiB less and 5 % longer. oneDNN reads this before
+// its first product.
+void bound_primitive_cache() {
+  ::setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "8", /*overwrite=*/0);
 }
 
 }  // namespace

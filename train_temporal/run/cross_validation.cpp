@@ -9,6 +9,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "common/cli/error.h"
@@ -51,16 +52,58 @@ struct FitFiles {
   fs::path record, checkpoint;
 };
 
+// Tells how far fits are that tune a ViT. Such a fit takes minutes, and those on cached features
+// beside it next to nothing: the time left goes by the epochs of tuned fits.
+class TunedProgress {
+ public:
+  TunedProgress(Progress& progress, const Experiment& experiment,
+                const std::vector<FinishedFit>& fits)
+      : progress_(progress) {
+    if (experiment.tuned == nullptr) return;
+    const auto tuned =
+        std::ranges::count_if(fits, [](const FinishedFit& fit) { return tunes(fit.name.model); });
+    progress_.expect_work(static_cast<double>(tuned) * epochs_in(experiment.options.fit));
+  }
+
+  // Of a fit that has done so many epochs before, or (skip) all.
+  void begin(const FitTask& task, std::size_t done) {
+    if (task.tuned != nullptr) progress_.leave_out_work(static_cast<double>(done));
+  }
+  void skip(const FitTask& task) {
+    if (task.tuned != nullptr) progress_.leave_out_work(epochs_in(task.options));
+  }
+  // `done`: with the one that measures what the fit goes on from.
+  void add_epoch(const FitTask& task, const std::string& fit, std::size_t done) {
+    if (task.tuned == nullptr) return;
+    progress_.set_note(
+        concat(fit, ": epoch ", done == 0 ? 0 : done - 1, " of ", task.options.epochs));
+    progress_.add_work(1);
+  }
+  // It may have stopped early.
+  void end(const FitTask& task, std::size_t done) {
+    if (task.tuned == nullptr) return;
+    progress_.leave_out_work(epochs_in(task.options) - static_cast<double>(done));
+  }
+
+ private:
+  static double epochs_in(const FitOptions& options) {
+    return static_cast<double>(options.epochs + 1);
+  }
+  Progress& progress_;
+};
+
 // Trains by steps, saving the state meanwhile. None when a signal came or another fit failed: its
 // state is saved.
 std::optional<FitRecord> train_fit(const FitTask& task, const FitFiles& files, bool may_diverge,
-                                   const std::atomic<bool>& stopping) {
+                                   const std::atomic<bool>& stopping, TunedProgress& tuned) {
   Trainer trainer(task);
   if (fs::exists(files.checkpoint)) trainer.restore(read_checkpoint(files.checkpoint));
+  tuned.begin(task, trainer.history().size());
   auto saved = Clock::now();
   Clock::duration pause = kCheckpointEvery;
   while (!trainer.finished()) {
     trainer.run_epoch();
+    tuned.add_epoch(task, files.record.stem().string(), trainer.history().size());
     const bool stop = (stopping || stop_requested()) && !trainer.finished();
     const auto now = Clock::now();
     if (stop || now - saved > pause) {
@@ -70,6 +113,7 @@ std::optional<FitRecord> train_fit(const FitTask& task, const FitFiles& files, b
     }
     if (stop) return {};
   }
+  tuned.end(task, trainer.history().size());
   return in_context(files.record.stem().string(), [&] {
     FitRecord record = trainer.finish();
     if (record.history.empty() && !may_diverge) throw DataError(kDivergedAtOnce);
@@ -79,10 +123,10 @@ std::optional<FitRecord> train_fit(const FitTask& task, const FitFiles& files, b
 
 // Runs one fit to its end and writes its record, which is returned; none as train_fit() has it.
 std::optional<FitRecord> run_fit(const FitTask& task, const FitFiles& files, bool may_diverge,
-                                 const std::atomic<bool>& stopping) {
+                                 const std::atomic<bool>& stopping, TunedProgress& tuned) {
   std::optional<FitRecord> record;
   if (task.config.architecture->by_steps)
-    record = train_fit(task, files, may_diverge, stopping);
+    record = train_fit(task, files, may_diverge, stopping, tuned);
   else
     record = in_context(files.record.stem().string(), [&] { return fit_summary(task); });
   if (!record) return {};
@@ -99,7 +143,8 @@ class FitWorkers {
       : experiment_(experiment),
         folder_(folder),
         fits_(fits),
-        progress_(verb, "fits", fits.size()) {}
+        progress_(verb, "fits", fits.size()),
+        tuned_(progress_, experiment, fits) {}
 
   void run() {
     const FitPlan plan = plan_fits(experiment_);
@@ -148,8 +193,10 @@ class FitWorkers {
     const FitFiles files{folder_.record(fit.name), folder_.checkpoint(fit.name)};
     const bool searches = experiment_.searches();
     folder_.require_there();
-    auto record = fs::exists(files.record) ? read_record(files.record)
-                                           : run_fit(task, files, searches, stopping_);
+    const bool known = fs::exists(files.record);
+    if (known) tuned_.skip(task);
+    auto record =
+        known ? read_record(files.record) : run_fit(task, files, searches, stopping_, tuned_);
     if (!record) return false;
     const auto& learnt = task.options.tune.vit.learnt;
     if (learnt) learnt->lower(record->vit_budget);
@@ -177,6 +224,7 @@ class FitWorkers {
   const RunFolder& folder_;
   std::vector<FinishedFit>& fits_;
   Progress progress_;
+  TunedProgress tuned_;
   std::size_t threads_per_fit_ = 1;
   std::uint64_t share_ = 0;
   std::atomic<std::size_t> threads_{0}, next_{0}, done_{0};
@@ -426,18 +474,33 @@ std::vector<std::string> candidates(const Experiment& experiment, const std::str
 constexpr std::size_t kMaxOnAGpu = 16;
 static_assert(kMaxOnAGpu < OwnStream::kMost);
 
+std::vector<FitKind> fit_kinds(const Experiment& experiment) {
+  std::vector<FinishedFit> fits = temporal::plan(experiment);
+  std::ranges::move(plan_frozen(experiment, fits), std::back_inserter(fits));
+  std::vector<FitKind> kinds;
+  std::set<std::string> known;
+  for (const FinishedFit& fit : fits) {
+    if (!known.insert(fit.name.stem()).second) continue;  // the control `frozen` is gone on from
+    const bool tuned = experiment.tuned != nullptr && tunes(fit.name.model);
+    const std::string& frame = fit.name.frame;
+    const std::string name =
+        tuned ? "tuned" : fit.name.model + (frame.empty() ? "" : concat(" (", frame, ")"));
+    auto kind = std::ranges::find(kinds, name, &FitKind::name);
+    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {name, fit.name, fit.split});
+    ++kind->fits;
+  }
+  if (!kinds.empty()) kinds.front().fits += experiment.searched_fits();
+  return kinds;
+}
+
 FitPlan plan_fits(const Experiment& experiment) {
   const TrainOptions& options = experiment.options;
   const std::size_t threads = thread_count(options);
   FitPlan plan;
-  const auto fits = temporal::plan(experiment);
-  plan.fits = fits.size() + experiment.searched_fits() + plan_frozen(experiment, fits).size();
-  plan.fits -= static_cast<std::size_t>(std::ranges::count_if(
-      fits, [](const FinishedFit& fit) { return fit.name.model == kFrozen; }));  // once
-  plan.trained =
-      plan.fits - static_cast<std::size_t>(std::ranges::count_if(fits, [&](const FinishedFit& fit) {
-        return !experiment.config(fit.name).architecture->by_steps;
-      }));
+  for (const FitKind& kind : fit_kinds(experiment)) {
+    plan.fits += kind.fits;
+    if (experiment.config(kind.example).architecture->by_steps) plan.trained += kind.fits;
+  }
   const std::size_t devices = experiment.datasets.size();
   std::size_t wanted = options.jobs > 0 ? options.jobs : usual_jobs(experiment, threads);
   if (!experiment.device().is_cpu()) wanted = std::min(wanted, devices * kMaxOnAGpu);

@@ -78,6 +78,17 @@ inline constexpr const char* kSequence = "sequence";
 // exceeds --memory-budget is not a candidate.
 std::vector<std::string> candidates(const Experiment& experiment, const std::string& model);
 
+// Fits of a run that take equally long: of one model on cached features, or all that tune a ViT,
+// which takes nearly all of their time.
+struct FitKind {
+  std::string name;  // the model's, or "tuned"
+  FitName example;
+  const Split* split;
+  std::size_t fits = 0;
+};
+// In the order of models, the main one first; --search's fits count as the main model's.
+std::vector<FitKind> fit_kinds(const Experiment& experiment);
+
 // The number of fits (including those of --search), of parallel fits, and of threads per fit.
 struct FitPlan {
   std::size_t fits = 0, side_by_side = 1, threads_per_fit = 1;

@@ -596,7 +596,8 @@ void add_resources(OptionRows& rows, TrainOptions& options) {
   rows.parsed(
       "require", "LIMITS", parsed(options.required, parse_requirements),
       "end with exit code 1, before anything is trained, where a run takes more than memory=6GiB "
-      "(of tensors, predicted), epoch=5s (measured for a few seconds) or run=2h (at most); several "
+      "(of tensors, predicted), epoch=5s (measured for a few seconds) or run=2h (about, with all "
+      "epochs); several "
       "with commas between them");
 }
 

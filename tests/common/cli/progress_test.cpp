@@ -68,6 +68,12 @@ TEST(Progress, AnUnknownTotalIsNotShown) {
   EXPECT_THAT(output, Not(HasSubstr("%")));
 }
 
+TEST(Progress, TheRestGoesOnAtThePaceOfWhatIsDone) {
+  EXPECT_DOUBLE_EQ(seconds_left(60, 3, 12), 180);
+  EXPECT_DOUBLE_EQ(seconds_left(60, 2.5, 10), 180);
+  EXPECT_DOUBLE_EQ(seconds_left(60, 5, 4), 0);  // more than was expected
+}
+
 TEST(Progress, IsSilentWhenQuiet) {
   set_quiet(true);
   const std::string output = stderr_of([] {
