@@ -40,7 +40,8 @@ std::shared_ptr<Node> make_node(Arguments&&... arguments) {
 }
 #endif
 
-// Since 2.13 an LSTM keeps, on the CPU, as much again of each frame for the backward pass.
-inline constexpr bool kLstmKeepsMore = COLDFRAME_TORCH_SINCE_2_13;
+// Since 2.13 oneDNN computes LSTMs over packed frames on the CPU: it keeps as much again of each
+// frame for the backward pass, and has no float16 for them on most processors.
+inline constexpr bool kLstmByOneDnn = COLDFRAME_TORCH_SINCE_2_13;
 
 }  // namespace coldframe

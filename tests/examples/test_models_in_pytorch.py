@@ -55,7 +55,8 @@ def test_graphs_compute_what_the_modules_do(tmp_path, kind):
         expected = model(*inputs)
         found, = session.run(None, {entry.name: feed[entry.name] for entry in session.get_inputs()})
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-        torch.testing.assert_close(torch.compile(model, backend="aot_eager", fullgraph=True)(*inputs), expected, rtol=1e-6, atol=1e-6)
+        if kind != "lstm" or torch.__version__ < (2, 13):  # PyTorch 2.15 does not compile torch.lstm: "cond_fn might be aliasing the input"
+            torch.testing.assert_close(torch.compile(model, backend="aot_eager", fullgraph=True)(*inputs), expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.fixture(scope="module")

@@ -253,7 +253,7 @@ run.main()
 def test_the_system_python_gives_way_to_that_of_the_test_environment(tmp_path):
     done = subprocess.run(["/usr/bin/python3", HERE / "run", "--here", "--device", "cpu", "--only", "kernels", "--out", tmp_path],
                           capture_output=True, text=True)
-    assert done.returncode == 0 and "torch: 2.11" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "torch: 2." in done.stdout, done.stdout + done.stderr
 
 
 def test_a_peer_that_does_not_start_fails_the_benchmark(tmp_path, monkeypatch, capsys):

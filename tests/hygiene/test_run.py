@@ -30,7 +30,10 @@ def tree(tmp_path):
     script(tmp_path / "common/bootstrap", "exit 0")
     script(tmp_path / "bin/cmake", '[ "${BREAKS-nothing}" != "$1" ]')
     script(tmp_path / "build/test-venv/bin/python", f'exec {sys.executable} "$@"')
-    stamp = hashlib.sha256((tmp_path / "common/bootstrap").read_bytes()).hexdigest()
+    torch = tmp_path / "build/venv/lib/python3.11/site-packages/torch"
+    torch.mkdir(parents=True)
+    (torch / "version.py").write_text("__version__ = '2.11.0+cu130'\n")
+    stamp = hashlib.sha256((tmp_path / "common/bootstrap").read_bytes() + b"torch==2.11.0\n").hexdigest()
     (tmp_path / "build/test-venv/coldframe-stamp").write_text(f"{stamp}  -\n")
     add_ctest(tmp_path, good_cpp="true", other_cpp="true")
     (tmp_path / "tests/test_good.py").write_text("def test_good():\n    pass\n")

@@ -17,11 +17,12 @@ def test_the_front_matter_names_it_within_the_bounds_of_the_format():
     assert ": " not in front[2], "in YAML it would be a key"
 
 
-def test_the_table_has_every_command_and_each_takes_json():
+def test_the_table_has_every_command_and_all_but_setup_take_json():
     listed = re.findall(r"^\| `(\w+)` \|", PAGE, re.M)
     told = subprocess.run([BUILD / "bin/coldframe", "--help"], capture_output=True, text=True, check=True).stdout
     assert sorted(listed) == sorted(re.findall(r"^  (\w+) ", told, re.M))
     verbs = {"cache": ["ls"], "bundle": ["show"]}
+    listed.remove("setup")  # it has nothing to tell but where LibTorch is
     for command in listed:
         told = subprocess.run([BUILD / "bin/coldframe", command, *verbs.get(command, []), "--help-all"], capture_output=True, text=True, check=True).stdout
         assert "--json" in told, command

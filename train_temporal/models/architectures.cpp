@@ -76,7 +76,7 @@ const Architecture kLstm{.name = "lstm",
                          .ordered = true,
                          .recurrent = true,
                          .gates = 4,
-                         .kept = kLstmKeepsMore
+                         .kept = kLstmByOneDnn
                                      ? KeptValues{.once = 9.3, .by_layer = 15.4, .weights = 2.4}
                                      : KeptValues{9.3, 7.4}};
 

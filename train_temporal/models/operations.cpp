@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "common/text/text.h"
+#include "common/torch/internals.h"
 #include "common/torch/to_device.h"
 #include "train_temporal/models/sequence_model.h"
 
@@ -90,6 +91,15 @@ torch::Tensor cast_once(const torch::Tensor& weight) {
   if (!is_autocast_available(device) || !is_autocast_enabled(device)) return weight;
   return weight.to(get_autocast_dtype(device));
 }
+
+namespace {
+
+bool in_autocast_of(torch::ScalarType type) {  // on the CPU
+  using namespace at::autocast;
+  return is_autocast_enabled(torch::kCPU) && get_autocast_dtype(torch::kCPU) == type;
+}
+
+}  // namespace
 
 torch::Tensor leave_mixed_precision(const torch::Tensor& outputs, const MixedPrecision& precision) {
   if (!precision.active()) return outputs;
@@ -324,10 +334,16 @@ Value PackedFrames::recur(const Value& x, std::int64_t layer) {
   const torch::Tensor start =
       torch::zeros({both_ways ? 2 : 1, batch_.size(), config_.hidden}, x.tensor.options());
   if (x.tensor.is_cuda()) return of(recurrent_on_cuda(x.tensor, weights, start));
+  const auto lstm = [&](const torch::Tensor& frames, const torch::Tensor& zero) {
+    return of(std::get<0>(torch::lstm(frames, batch_.batch_sizes_tensor(), {zero, zero}, weights,
+                                      true, 1, 0.0, training_, both_ways)));
+  };
+  if (is_lstm() && kLstmByOneDnn && in_autocast_of(torch::kHalf)) {
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);  // float32
+    return lstm(x.tensor.to(torch::kFloat), start.to(torch::kFloat));
+  }
   for (torch::Tensor& weight : weights) weight = cast_once(weight);
-  if (is_lstm())
-    return of(std::get<0>(torch::lstm(x.tensor, batch_.batch_sizes_tensor(), {start, start},
-                                      weights, true, 1, 0.0, training_, both_ways)));
+  if (is_lstm()) return lstm(x.tensor, start);
   return of(std::get<0>(torch::gru(x.tensor, batch_.batch_sizes_tensor(), start, weights, true, 1,
                                    0.0, training_, both_ways)));
 }

@@ -32,8 +32,11 @@ std::string origin_of(const LibTorch& libtorch) {
     return "COLDFRAME_TORCH names it";
   if (libtorch.folder == fs::weakly_canonical(own_folder() / "../../torch", error))
     return "beside Coldframe";
-  return libtorch.folder.string().find("/build/venv/") != std::string::npos ? "of the build folder"
-                                                                            : "found by itself";
+  if (const char* const python = std::getenv("COLDFRAME_PYTHON_TORCH");
+      python && libtorch.folder == python)
+    return "that of this Python";
+  if (libtorch.programs != own_folder()) return "of `coldframe setup`";
+  return "of the build folder";
 }
 
 // Nothing where there is none that fits; `check` says why.
