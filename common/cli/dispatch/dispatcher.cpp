@@ -41,10 +41,7 @@ void prepare_openmp() {
 }
 
 [[noreturn]] void become(const CommandRow& command, const std::vector<std::string>& rest) {
-  std::error_code failed;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
-  if (failed) throw SystemError(concat("cannot find my own program file: ", failed.message()));
-  std::filesystem::path folder = self.parent_path();
+  std::filesystem::path folder = own_folder();
   if (command.needs_libtorch) {
     folder = find_libtorch().programs;
     prepare_openmp();

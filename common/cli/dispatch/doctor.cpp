@@ -21,11 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path own_folder() {
-  std::error_code error;
-  return fs::read_symlink("/proc/self/exe", error).parent_path();
-}
-
 std::string origin_of(const LibTorch& libtorch) {
   std::error_code error;
   if (const char* const name = std::getenv("COLDFRAME_TORCH"); name && *name)

@@ -75,11 +75,6 @@ std::string version_of(const fs::path& torch) {
   return trim(read_text_file(torch / "build-version", kLimit));
 }
 
-fs::path own_folder() {
-  std::error_code error;
-  return fs::read_symlink("/proc/self/exe", error).parent_path();
-}
-
 struct Programs {
   std::string version;  // of LibTorch: "2.11"
   fs::path folder;
@@ -168,6 +163,13 @@ void add_to_library_path(const std::string& folder) {
 }
 
 }  // namespace
+
+fs::path own_folder() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (error) throw SystemError(concat("cannot find my own program file: ", error.message()));
+  return self.parent_path();
+}
 
 LibTorch find_libtorch() {
   const std::vector<Programs> installed = installed_programs();

@@ -25,4 +25,7 @@ struct LibTorch {
 // version that this Coldframe has programs for.
 LibTorch find_libtorch();
 
+// The folder in which this program lies. SystemError where the system does not tell.
+std::filesystem::path own_folder();
+
 }  // namespace coldframe
