@@ -157,8 +157,11 @@ Bounds difference_bounds(double difference, const Spread& patients, const FitSpr
   };
   const double reach =
       error * quantile(std::min(patients.freedom, std::max(patients.freedom_of_variance, 1.0)));
-  // What fits add is symmetrical.
-  const double skewness = patients.skewness * std::pow(patients.variance / variance, 1.5);
+  // What fits add is symmetrical. Where a patient or two make most of the skewness, the cubic's
+  // inverse runs off (to 8 errors at 0.6): it is an expansion for small ones.
+  constexpr double kMaxSkewness = 0.3;
+  const double skewness = std::clamp(
+      patients.skewness * std::pow(patients.variance / variance, 1.5), -kMaxSkewness, kMaxSkewness);
   const Range skewed = skewed_range(difference, error, skewness, quantile(patients.freedom));
   const auto possible = [&](double bound) {
     return MetricValue::of(std::clamp(bound, -most, most));
