@@ -126,6 +126,16 @@ void apply_config(const GivenWords& given, ExtractOptions& options) {
   if (config) follow_config(*config, options);
 }
 
+// A dry run needs no backbone, and takes what it can tell of it.
+void look_at_config(const GivenWords& given, ExtractOptions& options) {
+  try {
+    if (const auto config = config_of(given)) follow_config(*config, options);
+  } catch (const Error& error) {
+    log_warning(concat("the dry run goes on without the backbone: ", error.what()));
+    options.backbone.weights.clear();
+  }
+}
+
 void finish_run(const GivenWords& given, const ExtractOptions& options) {
   if (options.dry_run && options.benchmark)
     throw ConfigError("--dry-run and --benchmark: give one of them");
@@ -284,6 +294,7 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   // Given options override preset and config.
   apply_preset(given, options);
   if (!options.dry_run) apply_config(given, options);
+  if (options.dry_run) look_at_config(given, options);
   for (const OptionRows* rows : {&backbone, &pixels, &views}) set_options(*rows, given);
   size_tiles(given, options);
   finish_pixels(options);

@@ -27,8 +27,9 @@ if(COLDFRAME_WHEEL)
     install(PROGRAMS ${file} DESTINATION lib/coldframe RENAME ${name})
   endforeach()
   install(DIRECTORY ${COLDFRAME_WHEEL_PREFIX}/licences DESTINATION share/doc/coldframe)
-  # The programs for other versions of LibTorch, which common/wheel/make built before.
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/build/wheel/programs/ DESTINATION . USE_SOURCE_PERMISSIONS)
+  if(COLDFRAME_WHEEL_PROGRAMS)  # for other versions of LibTorch, which common/wheel/make has built before
+    install(DIRECTORY ${COLDFRAME_WHEEL_PROGRAMS}/ DESTINATION . USE_SOURCE_PERMISSIONS)
+  endif()
 endif()
 
 # coldframe_install(TARGET…): programs, and the libraries that they open.
@@ -46,7 +47,7 @@ function(coldframe_install_with_libtorch)
   foreach(target ${ARGN})
     if(TARGET ${target})
       set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/..")
-      install(TARGETS ${target} RUNTIME DESTINATION ${folder} LIBRARY DESTINATION ${folder} COMPONENT libtorch)
+      install(TARGETS ${target} RUNTIME DESTINATION ${folder} COMPONENT libtorch LIBRARY DESTINATION ${folder} COMPONENT libtorch)
     endif()
   endforeach()
 endfunction()

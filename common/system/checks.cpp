@@ -126,6 +126,8 @@ std::vector<Check> check_gpus(const fs::path& root) {
 Check check_folder(const std::string& subject, const fs::path& folder) {
   constexpr std::uint64_t kLeast = std::uint64_t{1} << 30;
   Check check{subject, folder.string()};
+  if (folder.empty())
+    return {subject, "there is none any more", "go to a folder that is there", true};
   if (const std::string kind = shared_kind_of(folder); !kind.empty())
     check.found += concat(", on ", kind);
   try {

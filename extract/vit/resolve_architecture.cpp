@@ -619,7 +619,7 @@ std::optional<Architecture> named_architecture(const BackboneOptions& options) {
   if (options.weights.empty() || !options.module.empty()) return std::nullopt;
   const WeightFiles files = find_weight_files(options.weights);
   if (const auto config = read_model_config(files)) return config->architecture;
-  return read_architecture(canonical_names(load_weights(files)).tensors);
+  return std::nullopt;
 }
 
 void check_heads(const BackboneOptions& options, const Architecture& architecture) {

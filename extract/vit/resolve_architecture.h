@@ -53,9 +53,8 @@ CanonicalWeights canonical_names(StateDict tensors);
 Architecture resolve_architecture(const CanonicalWeights& weights, const BackboneOptions& options,
                                   const std::optional<ModelConfig>& config);
 
-// The architecture that options, a published model's name, the config next to the weights, or else
-// their shapes say, in this order and without a check of one against another; nullopt where nothing
-// says it.
+// The architecture that options, a published model's name or the config next to the weights says,
+// in this order and without a look at the weights; nullopt where nothing says it.
 std::optional<Architecture> named_architecture(const BackboneOptions& options);
 
 // ConfigError for heads that do not divide the width, or whose width rotary positions do not

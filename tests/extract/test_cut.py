@@ -281,7 +281,7 @@ def test_looking_ahead(tmp_path, block):
 def test_looking_ahead_reads_the_folder_of_the_weights(tmp_path, published):
     """Patches of 14 pixels, as DINOv2's, in 256 tokens and one; nothing of what a ViT-S/16 has."""
     if published == "timm":
-        pixels = {"input_size": [3, 224, 224], "mean": [0.5] * 3, "std": [0.5] * 3, "interpolation": "bicubic", "crop_pct": 1.0}
+        pixels = {"input_size": [3, 392, 392], "mean": [0.5] * 3, "std": [0.5] * 3, "interpolation": "bicubic", "crop_pct": 1.0}
         config = {"architecture": "vit_base_patch14_dinov2", "global_pool": "token", "pretrained_cfg": pixels}
     else:
         config = {"model_type": "dinov2", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "mlp_ratio": 4,
@@ -295,6 +295,7 @@ def test_looking_ahead_reads_the_folder_of_the_weights(tmp_path, published):
     Image.fromarray(noise(0)).save(tmp_path / "in" / "0.png")
     words = ["extract", "--input", tmp_path / "in", "--dry-run", "--weights", tmp_path, "--cut", "10"]
     totals = json.loads(coldframe(*words, "--json"))["totals"]
-    assert totals["cut_bytes_per_frame"] == (1 + 16 * 16) * 768 * 2 and totals["features_per_frame"] == 768
+    side = 28 if published == "timm" else 16  # patches of an image of the config's size
+    assert totals["cut_bytes_per_frame"] == (1 + side * side) * 768 * 2 and totals["features_per_frame"] == 768
     assert "ViT-S" not in coldframe(*words)
     assert "ViT-S" in coldframe(*words[:4])

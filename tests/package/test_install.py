@@ -63,6 +63,13 @@ def test_an_installation_holds_licence_and_page(prefix):
     assert {path.name for path in (prefix / "share/doc/coldframe").iterdir()} >= {"LICENSE", "README.md"}
 
 
+def test_what_uses_libtorch_can_be_installed_alone(tmp_path):
+    """As common/wheel/make takes the programs for every other LibTorch."""
+    succeed("cmake", "--install", BUILD, "--component", "libtorch", "--prefix", tmp_path)
+    (folder,) = (tmp_path / "lib/coldframe").iterdir()
+    assert {"coldframe-extract", "coldframe-train_temporal"} <= {path.name for path in folder.iterdir()} and not (tmp_path / "bin").exists()
+
+
 def test_programs_without_libtorch_run_as_they_lie(prefix):
     assert succeed(prefix / "bin/coldframe", "--version").startswith("coldframe ")
     assert "verify" in succeed(prefix / "bin/coldframe", "cache", "--help")
@@ -166,7 +173,17 @@ def test_setup_gets_a_libtorch_that_is_found_then(two_versions, pip, tmp_path):
     assert len(calls) == 2 and calls[0].endswith("torch==9.10.*") and calls[1].endswith("cuda-toolkit[cudart,cupti]==15.0.1")
     assert not (folder / "torch/lib/libtorch_cuda.so").exists()
     assert succeed(coldframe, "extract", **pip) == f"9.10 with {folder}/torch/lib\n"
-    assert "already" in succeed(coldframe, "setup", **pip | {"FAILS": "1"})
+    assert "already" in succeed(coldframe, "setup", "--cpu", **pip | {"FAILS": "1"})
+
+
+def test_setup_adds_cudas_libraries_where_a_libtorch_without_them_is(two_versions, pip, tmp_path):
+    """A login node has no GPU, and the home folder is the GPU node's, too."""
+    coldframe = two_versions / "bin/coldframe"
+    succeed(coldframe, "setup", "--cpu", **pip)
+    done = run(coldframe, "setup", "--gpu", **pip | {"FAILS": "1"})
+    assert done.returncode == 3 and (tmp_path / "cache/coldframe/torch-9.10/torch/lib/libtorch_cpu.so").exists()
+    assert "with CUDA's libraries" in succeed(coldframe, "setup", "--gpu", **pip)
+    assert (tmp_path / "cache/coldframe/torch-9.10/torch/lib/libtorch_cuda.so").exists()
 
 
 def test_setup_says_what_to_do_with_another_folder(two_versions, pip, tmp_path):
@@ -184,13 +201,18 @@ def test_setup_for_all_users(two_versions, pip):
 
 
 @pytest.mark.parametrize("words, environment, code, told", [
-    (["--cpu"], {"FAILS": "1"}, 1, ""),  # pip says why
+    (["--cpu"], {"FAILS": "1"}, 3, "no torch 9.10 could be had from pip's index"),
     (["--torch", "2.9"], {}, 2, f"this Coldframe has no programs for torch 2.9; it has them for {VERSION} 9.10"),
     (["--prefix"], {}, 2, "--prefix needs a value"),
     (["--all"], {}, 2, "unknown option '--all'"),
     (["--prefix", "/proc/none"], {}, 3, "cannot write to '/proc/none'; name another folder"),
-    ([], {"COLDFRAME_PYTHON": "/bin/false", "PATH": "/usr/bin:/bin"}, 3, "there is neither pip (of '/bin/false') nor uv")])
+    ([], {"COLDFRAME_PYTHON": "/bin/false", "WITHOUT": "uv"}, 3, "there is neither pip (of '/bin/false') nor uv")])
 def test_a_setup_that_fails_leaves_nothing(two_versions, pip, tmp_path, words, environment, code, told):
+    if "WITHOUT" in environment:  # a PATH of what the script needs
+        (tmp_path / "bin").mkdir()
+        for name in ("env", "bash", "dirname", "sed", "sort", "tail", "grep", "paste", "mkdir", "mktemp", "rm", "du", "cut"):
+            (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+        environment = environment | {"PATH": str(tmp_path / "bin")}
     done = run(two_versions / "bin/coldframe", "setup", *words, **pip | environment)
     assert done.returncode == code and told in done.stderr
     assert not list(tmp_path.glob("cache/coldframe/*"))

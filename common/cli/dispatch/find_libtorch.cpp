@@ -134,7 +134,9 @@ LibTorch of_installation(const std::vector<Programs>& installed) {
     const std::string version = version_of(folder);
     for (const Programs& one : installed)
       if (version.starts_with(one.version + ".")) return {folder, version, one.folder};
-    others += concat(others.empty() ? "" : ", ", "torch ", version, " in '", folder.string(), "'");
+    others +=
+        concat(others.empty() ? "" : ", ", "torch ",
+               version.empty() ? "of unknown version" : version, " in '", folder.string(), "'");
   }
   if (others.empty())
     throw SystemError(

@@ -49,7 +49,7 @@ class Cohort:
             for exam in self.exams:
                 rows.writerow(exam | {"offset": offset, "frames": len(exam["present"])})
                 offset += len(exam["present"])
-        run("import", folder / "x.h5", folder / "f.npy", folder / "f.csv", folder / "e.csv", "--describe", "made up", "--store", "float32")
+        run("import", folder / "x.h5", folder / "f.npy", folder / "f.csv", folder / "e.csv", "--describe", "made up", "--store", "float32", "--allow-unordered")
         return folder / "x.h5"
 
 

@@ -243,9 +243,9 @@ def test_exams_go_in_turn_for_the_temporal_model_too():
 
 
 def test_the_most_exams_are_counted_to_the_end():
-    most = plan(TINY, "--frames", 12)["ways"][0]["most_exams"]["80GiB"]
+    most = plan(TINY, "--frames", 24)["ways"][0]["most_exams"]["80GiB"]
     assert most > 200_000
-    peaks = [plan(TINY, "--frames", 12, "--exams", exams)["ways"][0]["bytes"]["peak"] for exams in (most, most + 1)]
+    peaks = [plan(TINY, "--frames", 24, "--exams", exams)["ways"][0]["bytes"]["peak"] for exams in (most, most + 1)]
     assert peaks[0] <= 80 * GIB < peaks[1]
 
 
