@@ -167,7 +167,9 @@ std::string summary_text(const Ensemble& ensemble, const Outcome& outcome,
   std::string text = concat(plural(outcome.exams.size(), "exam"), " predicted by ",
                             plural(ensemble.size(), "model"), ": ", options.out.string(), "\n");
   if (!options.explain.empty())
-    text += concat(options.explain.string(), ": ", completeness_text(outcome.explained), "\n");
+    text +=
+        concat(options.explain.string(), ": integrated gradients from ",
+               baseline_text(outcome.explained), "; ", completeness_text(outcome.explained), "\n");
   if (!options.maps.empty())
     text += concat(options.maps.string(), ": what patches add from block ", outcome.mapped_block,
                    " on, complete within ", exact(std::round(outcome.map_gap * 1e7) / 1e7), "\n");

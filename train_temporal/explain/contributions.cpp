@@ -13,6 +13,7 @@
 #include "common/text/text.h"
 #include "common/torch/precision.h"
 #include "train_temporal/labels/task_kind.h"
+#include "train_temporal/models/summary_model.h"
 #include "train_temporal/run/ensemble.h"
 
 namespace coldframe::temporal {
@@ -46,6 +47,10 @@ torch::Tensor baseline(const Path& path, const torch::Tensor& mean, const torch:
   return base;
 }
 
+torch::Tensor feature_mean(const Path& path) {  // [D]
+  return path.model.named_buffers()["feature_mean"].narrow(0, 0, path.config.features());
+}
+
 // Over some of the points, frame by frame.
 struct Sums {
   std::vector<double> frames;  // Σ weight · gradient · (exam − baseline)
@@ -61,9 +66,7 @@ Sums weighted_gradients(const Path& path, std::vector<double> points, std::vecto
   }
   const PackedBatch batch = path.batch(points.size());
   const torch::Tensor features = gather_features(path.dataset, batch);  // [T · S, D] step by step
-  const torch::Tensor mean =
-      path.model.named_buffers()["feature_mean"].narrow(0, 0, path.config.features());
-  const torch::Tensor base = baseline(path, mean, features);
+  const torch::Tensor base = baseline(path, feature_mean(path), features);
   const torch::Tensor difference = (features - base).nan_to_num(0.0);  // missing: as the mean
   const auto by_row = [&](const std::vector<double>& values) {         // [T · S, 1]
     const torch::Tensor row = torch::tensor(values, torch::kFloat32).to(features.device());
@@ -102,6 +105,88 @@ Contributions integrate(const Path& path, std::size_t points) {
   return result;
 }
 
+// Calls `at(points)` with twice as many points until it is complete.
+Contributions completed(const std::function<Contributions(std::size_t points)>& at) {
+  Contributions result = at(kMinPoints);
+  while (result.gap() > kCompleteness && result.points < kMaxPoints) result = at(2 * result.points);
+  return result;
+}
+
+// From `base` to `base` + `step`, logits [C] float64: the mean gradient of the output, [C].
+torch::Tensor mean_gradient(const ExplainedOutput& output, const torch::Tensor& base,
+                            const torch::Tensor& step, std::size_t points) {
+  const Quadrature quadrature = gauss_legendre(points);
+  const auto column = [&](const std::vector<double>& values) {  // [points, 1]
+    return torch::tensor(values, torch::kFloat64).to(base.device()).unsqueeze(1);
+  };
+  const torch::Tensor logits =
+      (base + column(quadrature.points) * step).detach().requires_grad_();  // [points, C]
+  const torch::Tensor gradient = torch::autograd::grad({output(logits).sum()}, {logits}).front();
+  return (gradient * column(quadrature.weights)).sum(0);
+}
+
+// What an output of a linear model of summaries is made of: frame by frame, each [T, D].
+struct SummaryParts {
+  torch::Tensor frames;    // add up over T to the standardised summaries
+  torch::Tensor gradient;  // of the standardised summaries
+};
+
+// z: [D], standardised summaries of `features`, each of one feature. A summary is homogeneous in
+// the frames' differences from the mean frame, so that its gradient makes up what lies between an
+// exam of mean frames and this one. From there to the mean summary, frames share by |gradient|, or
+// evenly where it is 0 (a single frame has no change).
+SummaryParts parts_of_summary(const torch::Tensor& z, const torch::Tensor& features,
+                              const torch::Tensor& difference) {
+  const torch::Tensor gradient =
+      torch::autograd::grad({z.sum()}, {features}, {}, /*retain_graph=*/true)
+          .front()
+          .nan_to_num(0.0);
+  const torch::Tensor along = gradient * difference;
+  const torch::Tensor sizes = gradient.abs(), all = sizes.sum(0, true);
+  const torch::Tensor known = features.isnan().logical_not().to(sizes.scalar_type());
+  const torch::Tensor even = known / known.sum(0, true).clamp_min(1);
+  const torch::Tensor share = torch::where(all > 0, sizes / all, even);
+  return {(along + (z - along.sum(0)) * share).detach(), gradient};
+}
+
+// The path of summaries is straight, and so is that of logits: from those of the mean summary.
+Contributions integrate_summaries(const Path& path, SummaryModel& model) {
+  const PackedBatch batch = path.batch(1);
+  const torch::Tensor features =
+      gather_features(path.dataset, batch).detach().requires_grad_();  // [T, D]
+  const torch::Tensor difference =
+      (features - baseline(path, feature_mean(path), features)).nan_to_num(0.0).detach();
+  const torch::Tensor seen = with_changes(features, batch, model.inputs);
+  std::vector<torch::Tensor> z = model.standardised(seen, batch);  // [1, parts · D] each
+  const torch::Tensor weights = model.head->weight.detach();       // [C, parts · D]
+  const torch::Tensor logits = model.outputs(features, batch, Dropout()).detach().squeeze(0);
+  const torch::Tensor step = (torch::cat(z).detach() * weights).to(torch::kFloat64).sum(1);  // [C]
+  const torch::Tensor base = logits.to(torch::kFloat64) - step;
+  const std::vector<double> ends = doubles(path.output(torch::stack({base, base + step})).detach());
+  torch::Tensor slopes;  // [C]
+  const auto whole = [&](std::size_t points) {
+    slopes = mean_gradient(path.output, base, step, points);
+    return Contributions{{(slopes * step).sum().item<double>()}, ends[1], ends[0], points};
+  };
+  Contributions result = completed(whole);
+  torch::Tensor frames = torch::zeros({path.frames()}, slopes.options());
+  result.gradient = torch::zeros_like(features);
+  for (std::size_t c = 0; c < z.size(); ++c) {
+    const auto row = static_cast<std::int64_t>(c);
+    const torch::Tensor scale = slopes[row].to(weights.scalar_type()) * weights[row];
+    for (std::int64_t from = 0; from < scale.size(0); from += features.size(1)) {
+      const auto of_part = [&](const torch::Tensor& all) {
+        return all.narrow(0, from, features.size(1));
+      };
+      const SummaryParts parts = parts_of_summary(of_part(z[c].squeeze(0)), features, difference);
+      frames += (parts.frames * of_part(scale)).to(torch::kFloat64).sum(1);
+      result.gradient += parts.gradient * of_part(scale);
+    }
+  }
+  result.frames = doubles(frames);
+  return result;
+}
+
 }  // namespace
 
 double Contributions::gap() const {
@@ -125,10 +210,10 @@ Contributions integrated_gradients(SequenceModel& model, const Dataset& dataset,
     result.baseline = result.output;
     return result;
   }
-  Contributions seen = integrate(path, kMinPoints);
-  while (seen.gap() > kCompleteness && seen.points < kMaxPoints) {
-    seen = integrate(path, 2 * seen.points);
-  }
+  auto* const summary = dynamic_cast<SummaryModel*>(&model);
+  const Contributions seen =
+      summary != nullptr ? integrate_summaries(path, *summary)
+                         : completed([&](std::size_t points) { return integrate(path, points); });
   result.gradient = torch::zeros({sequence.frames(), config.features()});
   for (std::size_t step = 0; step < seen.frames.size(); ++step) {
     const std::int64_t frame = path.item.frames.features[step];
@@ -210,6 +295,8 @@ void add_model(ExplainedExam& exam, TrainedModel& trained, FeatureSource& featur
   mean.points = std::max(mean.points, one.points);
   exam.largest_gap = std::max(exam.largest_gap, one.gap());
   exam.unit += unit;
+  const bool of_summary = dynamic_cast<const SummaryModel*>(trained.model.get()) != nullptr;
+  (of_summary ? exam.from_mean_summary : exam.from_mean_images) = true;
   if (exam.keep_gradients) exam.gradients.push_back(unit * one.gradient);
 }
 
@@ -261,6 +348,22 @@ double largest_gap(const std::vector<ExplainedExam>& exams) {
   double gap = 0;
   for (const ExplainedExam& exam : exams) gap = std::max(gap, exam.largest_gap);
   return gap;
+}
+
+std::string baseline_name(const ExplainedExam& exam) {
+  if (!exam.from_mean_summary) return "mean images";
+  return exam.from_mean_images ? "mean images and the training's mean summary"
+                               : "the training's mean summary";
+}
+
+std::string baseline_text(const std::vector<ExplainedExam>& exams) {
+  constexpr const char* kImages = "an exam whose frames are all the training part's mean";
+  constexpr const char* kSummaries =
+      "the training's mean summary, from which frames share the way by the summary's gradient";
+  const bool images = std::ranges::any_of(exams, &ExplainedExam::from_mean_images);
+  if (!std::ranges::any_of(exams, &ExplainedExam::from_mean_summary)) return kImages;
+  if (!images) return kSummaries;
+  return concat(kImages, ", or of linear models of summaries from ", kSummaries);
 }
 
 std::string completeness_text(const std::vector<ExplainedExam>& exams) {

@@ -19,6 +19,11 @@ namespace coldframe::temporal {
 // training part's mean feature in every frame (zero, once standardised), with the exam's own times
 // and covariates: so the attribution concerns the images. Gauss–Legendre quadrature doubles its
 // points until the contributions add up to the difference that they explain (completeness axiom).
+//
+// Linear models of summaries have the training part's mean summary m as baseline: an exam of mean
+// frames has no typical minimum. The path is straight in the summaries. With g_td = ∂s_d/∂x_td,
+// the way s_d − m_d is frame t's  g_td (x_td − mean_d) − (m_d − s_d(mean frames)) |g_td| / Σ_t
+// |g_td|.
 
 inline constexpr double kCompleteness = 1e-4;  // max |Σ contributions − (output − baseline)|
 inline constexpr std::size_t kMinPoints = 16, kMaxPoints = 512;
@@ -28,7 +33,8 @@ struct Contributions {
   double output = 0, baseline = 0;  // the model's output for the exam and for its baseline
   std::size_t points = 0;           // of the quadrature
   // [present frames, D], the mean gradient along the path: its dot product with a frame's features
-  // minus the baseline's is the frame's contribution. Undefined for models without features.
+  // minus the mean frame's is the frame's contribution, but for a frame's share of the shift from
+  // mean frames to the mean summary. Undefined for models without features.
   torch::Tensor gradient = {};
 
   double gap() const;  // |Σ frames − (output − baseline)|
@@ -62,6 +68,7 @@ struct ExplainedExam {
   // If kept: each model's gradient with respect to the frames' features, [frames, D], scaled so
   // that the sum over models matches `values`.
   std::vector<torch::Tensor> gradients = {};
+  bool from_mean_images = false, from_mean_summary = false;  // baselines of the models
   double unit = 0;  // for a number the mean standard deviation of its labels, else 1
 };
 
@@ -82,6 +89,9 @@ void explain_exams(std::span<TrainedModel> models, const Dataset& dataset,
 std::string contributions_csv(const SequenceReader& cache, const ModelMetadata& card,
                               const std::vector<ExplainedExam>& exams);
 
+// What `baseline` is of, in a few words and in a clause.
+std::string baseline_name(const ExplainedExam& exam);
+std::string baseline_text(const std::vector<ExplainedExam>& exams);
 // A sentence on the error of the sums, compared with kCompleteness.
 std::string completeness_text(const std::vector<ExplainedExam>& exams);
 double largest_gap(const std::vector<ExplainedExam>& exams);

@@ -218,6 +218,7 @@ FrameContributions entry(const ExplainedExam& explained, const PredictionTable& 
   result.output = explained.values.output;
   result.baseline = explained.values.baseline;
   result.timed = shows_on_an_axis(exam);
+  result.baseline_name = baseline_name(explained);
   std::size_t present = 0;
   for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
     if (!exam.present[frame]) continue;
@@ -268,6 +269,7 @@ FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
     report.exams.back().maps = std::move(all.maps[i]);
   }
   report.note = completeness_text(all.exams);
+  report.baseline = baseline_text(all.exams);
   return report;
 }
 

@@ -196,17 +196,25 @@ torch::Tensor SummaryModel::summaries(Family of, const torch::Tensor& features,
   return summarise(of, seen, batch, {per_second.item<float>() > 0, !config_.streams.empty()});
 }
 
-torch::Tensor SummaryModel::forward(const torch::Tensor& features, const PackedBatch& batch,
-                                    const Dropout&) {
+std::vector<torch::Tensor> SummaryModel::standardised(const torch::Tensor& features,
+                                                      const PackedBatch& batch) {
   std::map<Family, torch::Tensor> known;
-  std::vector<torch::Tensor> outputs;
+  std::vector<torch::Tensor> of_outputs;
   for (std::int64_t c = 0; c < config_.outputs; ++c) {
     const auto of = static_cast<Family>(family[c].item<float>());
     torch::Tensor& own = known[of];
     if (!own.defined()) own = summaries(of, features, batch);
-    const torch::Tensor x = ((own - summary_mean[c]) / summary_std[c]).nan_to_num(0.0);  // [B, D]
-    outputs.push_back(x.matmul(head->weight[c]) + head->bias[c]);
+    of_outputs.push_back(((own - summary_mean[c]) / summary_std[c]).nan_to_num(0.0));
   }
+  return of_outputs;
+}
+
+torch::Tensor SummaryModel::forward(const torch::Tensor& features, const PackedBatch& batch,
+                                    const Dropout&) {
+  const std::vector<torch::Tensor> x = standardised(features, batch);
+  std::vector<torch::Tensor> outputs;
+  for (std::int64_t c = 0; c < config_.outputs; ++c)
+    outputs.push_back(x[static_cast<std::size_t>(c)].matmul(head->weight[c]) + head->bias[c]);
   return torch::stack(outputs, 1);
 }
 

@@ -61,6 +61,8 @@ class SummaryModel final : public SequenceModel {
   // The summaries [B, D] that an output of the family takes: of all features, or of those of the
   // only visible stream.
   torch::Tensor summaries(Family of, const torch::Tensor& features, const PackedBatch& batch);
+  // (s − m_c) / σ_c of each output c, [B, D]; 0 where the summary is NaN.
+  std::vector<torch::Tensor> standardised(const torch::Tensor& features, const PackedBatch& batch);
 
   torch::Tensor family, per_second, summary_mean, summary_std;
   torch::nn::Linear head{nullptr};

@@ -148,7 +148,8 @@ struct DataOverview {
 struct FrameContributions {
   std::string title;                // the exam and the model's decision
   std::string output_name;          // "P(ill)"
-  double output = 0, baseline = 0;  // for the exam, and with the mean features in every frame
+  double output = 0, baseline = 0;  // for the exam, and for what contributions start from
+  std::string baseline_name;        // "mean images"
   bool timed = false;               // `at` is in seconds; else the number of the frame
   std::vector<double> at, contribution;
   std::vector<html::Picture> pictures = {};  // of the frames; empty: there are none
@@ -156,9 +157,10 @@ struct FrameContributions {
 };
 struct FrameReport {
   std::vector<FrameContributions> exams;
-  std::string choice;  // which exams these are
-  std::string note;    // the accuracy of their sums
-  std::string maps;    // what their maps show; "": there are none
+  std::string choice;    // which exams these are
+  std::string baseline;  // what contributions start from
+  std::string note;      // the accuracy of their sums
+  std::string maps;      // what their maps show; "": there are none
 };
 
 // The held-out exams of the first repeat with the main model's predictions, of classes or numbers.

@@ -436,8 +436,8 @@ namespace {
 std::string one_exam(const FrameContributions& exam) {
   html::Chart chart{exam.title, exam.timed ? "seconds since the first frame" : "frame",
                     "added to " + exam.output_name};
-  chart.series = {{concat(exam.output_name, " = ", fixed(exam.output, 2), ", of mean images ",
-                          fixed(exam.baseline, 2)),
+  chart.series = {{concat(exam.output_name, " = ", fixed(exam.output, 2), ", of ",
+                          exam.baseline_name, " ", fixed(exam.baseline, 2)),
                    exam.at, exam.contribution},
                   {.name = "frames", .x = exam.at, .y = exam.contribution, .points = true}};
   chart.whole_x = !exam.timed;
@@ -452,9 +452,8 @@ html::Body contributions_charts(const TargetReport& report) {
   html::Body body = html::paragraph(concat(
       report.examples.choice,
       ", by the models that did not see the exam. A frame above 0 raises the output, one below "
-      "lowers it: integrated gradients from an exam whose frames are all the training part's "
-      "mean; ",
-      report.examples.note, "."));
+      "lowers it: integrated gradients from ",
+      report.examples.baseline, "; ", report.examples.note, "."));
   if (!report.examples.maps.empty()) body += html::paragraph(report.examples.maps);
   if (report.held_out.exams.empty()) body += report.picture_note;
   for (const FrameContributions& exam : report.examples.exams) body += one_exam(exam);
