@@ -84,6 +84,16 @@ std::string to_base64(std::string_view bytes) {
   return text;
 }
 
+std::string picture_files(const std::vector<PictureFile>& pictures) {
+  std::string html = "<div class=\"sheet\">\n";
+  for (const PictureFile& picture : pictures) {
+    const std::string path = escape(picture.path), caption = escape(picture.caption);
+    html += concat("<figure><a href=\"", path, "\"><img loading=\"lazy\" src=\"", path, "\" alt=\"",
+                   caption, "\"/></a><figcaption>", caption, "</figcaption></figure>\n");
+  }
+  return html + "</div>\n";
+}
+
 std::string paragraph(std::string_view text) {
   return concat("<p>", escape(text), "</p>\n");
 }
@@ -158,6 +168,7 @@ std::string Page::finish() const {
       // runs but ours.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; img-src data:",
+      reads_files ? " 'self' file:" : "",
       runs ? concat("; script-src 'sha256-", digest_of(kScript), "'") : "", "\"/>\n<title>",
       escape(title_), "</title>\n<style>", page_style_of_drawings(), kStyle,
       "</style>\n</head>\n<body>\n<header><h1>", escape(title_), "</h1>\n",

@@ -79,6 +79,13 @@ struct FlowChart {
 };
 std::string flow_chart(const FlowChart& flow);
 
+// A picture in a file beside the page: its path from there, and what stands below it.
+struct PictureFile {
+  std::string path, caption;
+};
+// One after another; a click on one opens its file. For pages with `reads_files`.
+std::string picture_files(const std::vector<PictureFile>& pictures);
+
 std::string paragraph(std::string_view text);
 std::string list(const std::vector<std::string>& lines);
 
@@ -122,6 +129,8 @@ class Page {
   // Text in the body's HTML must have gone through escape().
   void section(const std::string& heading, Body body);
   std::string finish() const;
+
+  bool reads_files = false;  // pictures beside the page
 
   struct CaptionedTable {
     std::string heading;  // of its section

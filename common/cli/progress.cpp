@@ -47,6 +47,7 @@ Progress::~Progress() {
 void Progress::add(std::size_t count) {
   const std::lock_guard lock(mutex_);
   done_ += count;
+  if (estimated_at_ > 0 && done_ >= estimated_at_) show_estimate();
   show(false);
 }
 
@@ -66,6 +67,11 @@ void Progress::leave_out_work(double part) {
   work_ -= part;
 }
 
+void Progress::estimate_after(std::size_t count) {
+  const std::lock_guard lock(mutex_);
+  estimated_at_ = count;
+}
+
 void Progress::set_note(std::string note) {
   const std::lock_guard lock(mutex_);
   note_ = std::move(note);
@@ -76,6 +82,19 @@ void Progress::finish() {
   const std::lock_guard lock(mutex_);
   if (std::exchange(finished_, true)) return;
   show(true);
+}
+
+void Progress::show_estimate() {
+  estimated_at_ = 0;
+  if (is_quiet() || done_ >= total_) return;
+  const double all = seconds_since(started_) * static_cast<double>(total_) / double(done_);
+  write(concat(label_, ": ", total_, " ", unit_, ", about ", human_duration(all)), true);
+}
+
+void Progress::write(std::string line, bool ends) const {
+  line = printable(line);
+  const std::string text = terminal_ ? "\r" + line + "\x1b[K" + (ends ? "\n" : "") : line + "\n";
+  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
 void Progress::show(bool last) {
@@ -102,9 +121,7 @@ void Progress::show(bool last) {
     line += concat(", about ", human_duration(seconds_left(elapsed, done, all)), " left");
   }
   if (!note_.empty()) line += ", " + note_;
-  line = printable(line);
-  const std::string text = terminal_ ? "\r" + line + "\x1b[K" + (last ? "\n" : "") : line + "\n";
-  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), text.size());
+  write(std::move(line), last);
 }
 
 }  // namespace coldframe

@@ -26,16 +26,20 @@ class Progress {
   void expect_work(double all);
   void add_work(double done);
   void leave_out_work(double part);  // what need not be done after all
-  void set_note(std::string note);   // shown after the numbers, e.g. "val loss 0.412"
+  // Once `count` units are done, a line says what all take: "map: 108 frames, about 6 min".
+  void estimate_after(std::size_t count);
+  void set_note(std::string note);  // shown after the numbers, e.g. "val loss 0.412"
   void finish();
 
  private:
   void show(bool last);
+  void show_estimate();
+  void write(std::string line, bool ends) const;
 
   std::mutex mutex_;
   std::string label_, unit_, note_;
-  std::size_t total_, done_ = 0;
-  double work_ = 0, worked_ = 0;  // 0: units are the work
+  std::size_t total_, done_ = 0, estimated_at_ = 0;  // 0: never
+  double work_ = 0, worked_ = 0;                     // 0: units are the work
   std::chrono::steady_clock::time_point started_, shown_;
   bool terminal_, finished_ = false;
 };

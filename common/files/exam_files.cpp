@@ -59,12 +59,13 @@ void write_exam_file(const fs::path& path, std::string_view bytes) {
 }
 
 void require_exam_files(const fs::path& folder, const std::vector<std::string>& extensions,
-                        std::string_view what) {
+                        std::string_view what, std::string_view page) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const bool is_file = entry.is_regular_file() &&
                          std::ranges::count(extensions, entry.path().extension().string()) > 0 &&
                          entry.path().parent_path().parent_path() == folder;
-    if (is_file || is_exam_folder(entry)) continue;
+    const bool is_page = entry.is_regular_file() && entry.path() == folder / page;
+    if (is_file || is_page || is_exam_folder(entry)) continue;
     throw ConfigError(concat("--overwrite would remove '", entry.path().string(), "', which is no ",
                              what, "; move it away, or choose another name"));
   }

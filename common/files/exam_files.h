@@ -19,9 +19,10 @@ std::string frame_file_name(std::size_t slot, std::string_view end);
 // written.
 void write_exam_file(const std::filesystem::path& path, std::string_view bytes);
 
-// ConfigError when anything but folders of exams with files of these extensions lies in `folder`;
-// `what` names one of them.
+// ConfigError when anything but folders of exams with files of these extensions, and the file
+// `page`, lies in `folder`; `what` names one of them.
 void require_exam_files(const std::filesystem::path& folder,
-                        const std::vector<std::string>& extensions, std::string_view what);
+                        const std::vector<std::string>& extensions, std::string_view what,
+                        std::string_view page = "");
 
 }  // namespace coldframe

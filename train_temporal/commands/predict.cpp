@@ -201,6 +201,8 @@ std::vector<ExplainedExam> explain(Ensemble& ensemble, const Dataset& dataset,
   Progress progress(
       maps ? "map" : "explain", maps ? "frames" : "exams by models",
       maps ? frames * count_vits(ensemble.models()) : explained.size() * ensemble.size());
+  if (maps && !exams.empty())
+    progress.estimate_after(frames_of(dataset, {exams.front()}) * targets.size());
   const auto go_on = [] {
     if (stop_requested()) throw Interrupted("stopped; run the same command again");
   };
@@ -245,6 +247,7 @@ void write_explanations(Ensemble& ensemble, const Dataset& dataset,
                           contributions_csv(*dataset.cache, ensemble.card(), outcome.explained),
                           existing_for(options.overwrite));
   if (!maps) return;
+  maps->writer.finish();
   outcome.mapped_block = maps->writer.maps().block();
   outcome.map_gap = maps->writer.maps().largest_gap();
   publish(maps->folder, maps->out, existing_for(options.overwrite), require_maps);

@@ -174,6 +174,7 @@ std::string maps_text(const PatchMaps& maps) {
 std::string map_examples(ModelsOfFolds& models, const Cohort& cohort, const Dataset& dataset,
                          const std::filesystem::path& weights, bool shows_frames, Examples& all) {
   Progress progress("map", "frames", frames_to_map(all, models, cohort));
+  progress.estimate_after(cache::kMaxFramesShown);
   PatchMaps maps(models.begin()->second.front().card, dataset, weights);
   for_folds(models, all, [&](const std::vector<TrainedModel>& of_fold, const auto& places) {
     const std::vector<ExplainedExam> own = exams_at(places, all);
@@ -217,8 +218,8 @@ FrameContributions entry(const ExplainedExam& explained, const PredictionTable& 
   result.output_name = target.kind().explained_output(target, explained.of_class.value_or(0));
   result.output = explained.values.output;
   result.baseline = explained.values.baseline;
-  result.timed = shows_on_an_axis(exam);
   result.baseline_name = baseline_name(explained);
+  result.timed = shows_on_an_axis(exam);
   std::size_t present = 0;
   for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
     if (!exam.present[frame]) continue;
@@ -268,8 +269,8 @@ FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
     report.exams.back().pictures = pictures.of(all.exams[i].exam);
     report.exams.back().maps = std::move(all.maps[i]);
   }
-  report.note = completeness_text(all.exams);
   report.baseline = baseline_text(all.exams);
+  report.note = completeness_text(all.exams);
   return report;
 }
 

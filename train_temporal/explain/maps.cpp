@@ -14,6 +14,7 @@
 #include "common/text/text.h"
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/fit/tune/trained_parameters.h"
+#include "train_temporal/labels/task_kind.h"
 
 namespace coldframe::temporal {
 
@@ -277,7 +278,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTableFile = "patches.csv";
+constexpr const char* kPageFile = "index.html";
 constexpr std::size_t kAllFrames = std::numeric_limits<std::size_t>::max();
+
+// `target`: its number among those of an exam.
+std::string map_file(std::size_t slot, std::size_t target) {
+  return frame_file_name(slot, target == 0 ? ".png" : concat("-", target + 1, ".png"));
+}
 
 // The lines of one frame: its patches, and what no patch adds.
 std::string table_lines(const std::vector<std::string>& start, const torch::Tensor& map,
@@ -307,7 +314,11 @@ MapWriter::MapWriter(fs::path folder, std::span<const TrainedModel> models, cons
     : folder_(std::move(folder)),
       models_(models),
       cache_(*dataset.cache),
-      maps_(models.front().card, dataset, weights) {
+      maps_(models.front().card, dataset, weights),
+      page_("Maps of contributions",
+            "What each patch of each frame adds, red where it raises the output and blue where it "
+            "lowers it, the strongest of an exam in full colour; below it, what the frame adds.") {
+  page_.reads_files = true;
   fs::create_directory(folder_);
 }
 
@@ -318,7 +329,34 @@ void MapWriter::add(std::size_t place, std::span<const ExplainedExam> exams, std
     const fs::path folder = folder_ / exam_folder_name(place, cache_.exams()[exams[i].exam].id);
     fs::create_directory(folder);
     write(folder, exams.subspan(i, targets), std::span(maps).subspan(i, targets));
+    std::string body;
+    for (std::size_t t = 0; t < targets; ++t)
+      body += drawn(folder.filename().string(), exams[i + t], t);
+    page_.section(cache_.exams()[exams[i].exam].id, body);
   }
+}
+
+void MapWriter::finish() {
+  write_exam_file(folder_ / kPageFile, page_.finish());
+}
+
+std::string MapWriter::drawn(const std::string& folder, const ExplainedExam& explained,
+                             std::size_t number) const {
+  const cache::ExamInfo& info = cache_.exams()[explained.exam];
+  const Target& target = models_.front().card.targets[explained.target];
+  const Contributions& values = explained.values;
+  std::vector<html::PictureFile> pictures;
+  for (std::size_t slot = 0; slot < info.frames(); ++slot) {
+    if (!info.present[slot]) continue;
+    const double added = values.frames[pictures.size()];
+    pictures.push_back({concat(folder, "/", map_file(slot, number)),
+                        concat("frame ", slot, ": ", added < 0 ? "" : "+", fixed(added, 4))});
+  }
+  return html::paragraph(
+             concat(target.kind().explained_output(target, explained.of_class.value_or(0)), " = ",
+                    fixed(values.output, 2), ", of ", baseline_name(explained), " ",
+                    fixed(values.baseline, 2))) +
+         html::picture_files(pictures);
 }
 
 void MapWriter::write(const fs::path& folder, std::span<const ExplainedExam> targets,
@@ -340,7 +378,7 @@ void MapWriter::write(const fs::path& folder, std::span<const ExplainedExam> tar
                        explained.of_class ? target.classes[*explained.of_class] : ""},
                       maps[t][present], explained.values.frames[static_cast<std::size_t>(present)]);
       write_exam_file(
-          folder / frame_file_name(slot, t == 0 ? ".png" : concat("-", t + 1, ".png")),
+          folder / map_file(slot, t),
           map_picture(maps[t][present] / full, pixels.defined() ? pixels[present] : torch::Tensor(),
                       maps_.image_size()));
       ++present;
@@ -350,7 +388,7 @@ void MapWriter::write(const fs::path& folder, std::span<const ExplainedExam> tar
 }
 
 void require_maps(const fs::path& folder) {
-  require_exam_files(folder, {".png", ".csv"}, "map");
+  require_exam_files(folder, {".png", ".csv"}, "map", kPageFile);
 }
 
 }  // namespace coldframe::temporal

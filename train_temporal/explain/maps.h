@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/charts/html.h"
 #include "common/text/text.h"
 #include "common/torch/tensor.h"
 #include "extract/vit/vit.h"
@@ -136,17 +137,23 @@ class MapWriter {
   // `targets`. `place`: index of the first one.
   void add(std::size_t place, std::span<const ExplainedExam> exams, std::size_t targets,
            const std::function<void()>& frame_done);
+  // Writes index.html: the images of all exams, with what the frames add.
+  void finish();
 
   const PatchMaps& maps() const { return maps_; }
 
  private:
   void write(const std::filesystem::path& folder, std::span<const ExplainedExam> targets,
              std::span<const torch::Tensor> maps);
+  // What the page shows of one target of an exam, whose images lie in `folder`.
+  std::string drawn(const std::string& folder, const ExplainedExam& explained,
+                    std::size_t number) const;
 
   std::filesystem::path folder_;
   std::span<const TrainedModel> models_;
   const SequenceReader& cache_;
   PatchMaps maps_;
+  html::Page page_;
 };
 
 // Checks that `--overwrite` may replace the folder.

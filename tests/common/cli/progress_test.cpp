@@ -74,9 +74,31 @@ TEST(Progress, TheRestGoesOnAtThePaceOfWhatIsDone) {
   EXPECT_DOUBLE_EQ(seconds_left(60, 5, 4), 0);  // more than was expected
 }
 
+TEST(Progress, SaysOnceWhatAllUnitsTake) {
+  const std::string output = stderr_of([] {
+    Progress progress("map", "frames", 108);
+    progress.estimate_after(2);
+    for (int i = 0; i < 4; ++i) progress.add();
+  });
+  EXPECT_THAT(output, StartsWith("map: 108 frames, about "));
+  EXPECT_EQ(std::count(output.begin(), output.end(), '\n'), 2) << "that line, and the last one";
+}
+
+TEST(Progress, AnEstimateIsNotSaidWhenAllIsDone) {
+  const std::string output = stderr_of([] {
+    Progress progress("map", "frames", 2);
+    progress.estimate_after(2);
+    progress.add(2);
+  });
+  EXPECT_THAT(output, StartsWith("map: 2/2 frames"));
+}
+
 TEST(Progress, IsSilentWhenQuiet) {
   set_quiet(true);
   const std::string output = stderr_of([] {
+    Progress progress("map", "frames", 3);
+    progress.estimate_after(1);
+    progress.add();
     Progress("extract", "frames", 3).add(3);
     log_info("not said");
     log_warning("said");

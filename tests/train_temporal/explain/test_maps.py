@@ -22,6 +22,8 @@ from training_support import BUILD, coldframe, quick  # noqa: E402
 from tuning_support import BLOCKS, PATCH, SIDE, cut_cache, extract, tiny_vit, train  # noqa: E402
 
 import fitted  # noqa: E402
+import summary_reference  # noqa: E402
+from browser import Browser  # noqa: E402
 
 torch.set_num_threads(1)
 GRID, FRAMES, LATE = SIDE // PATCH, 3, BLOCKS * 2 // 3
@@ -95,6 +97,25 @@ class Twin:
     def features(self, tokens):
         return self.vit.norm(self.vit.blocks[LATE:](tokens))[:, 1:].mean(1)
 
+    def seen(self, study, number):
+        """The tokens that enter the late blocks of an exam's frames, and their features."""
+        pixels = np.stack([np.asarray(Image.open(study["folder"] / "exams" / f"{number}-{t}.png")) for t in range(FRAMES)])
+        with torch.no_grad():
+            tokens = self.entering(torch.tensor(pixels).permute(0, 3, 1, 2).float() / 127.5 - 1)
+            return tokens, self.features(tokens)
+
+    def check_patches(self, patches, tokens, gradients):
+        """Against captum; returns the least of the frames' strongest contributions."""
+        base, strongest = tokens.clone(), []
+        base[:, 1:] = tokens[:, 1:].mean(1, keepdim=True)
+        for t in range(FRAMES):
+            added = IntegratedGradients(lambda x: self.features(x) @ gradients[t]).attribute(
+                tokens[t:t + 1], base[t:t + 1], n_steps=64, method="gausslegendre")[0].sum(1).detach()
+            ours = patches[(patches.frame == t) & patches.row.notna()].contribution.to_numpy()
+            np.testing.assert_allclose(ours, added[1:], rtol=0, atol=2e-4)
+            strongest.append(abs(ours).max())
+        return min(strongest)
+
     def gradients(self, features):
         """Mean gradient of P(1) on the way from the training's mean feature, averaged over the models."""
         total = 0
@@ -112,19 +133,32 @@ def test_maps_equal_captums(study):
     twin = Twin(study)
     for number in (1, 4, 9):
         patches, _ = table(study, number)
-        pixels = np.stack([np.asarray(Image.open(study["folder"] / "exams" / f"{number}-{t}.png")) for t in range(FRAMES)])
-        with torch.no_grad():
-            tokens = twin.entering(torch.tensor(pixels).permute(0, 3, 1, 2).float() / 127.5 - 1)
-            features = twin.features(tokens)
-        gradients = twin.gradients(features)
-        base = tokens.clone()
-        base[:, 1:] = tokens[:, 1:].mean(1, keepdim=True)
-        for t in range(FRAMES):
-            added = IntegratedGradients(lambda x: twin.features(x) @ gradients[t]).attribute(
-                tokens[t:t + 1], base[t:t + 1], n_steps=64, method="gausslegendre")[0].sum(1).detach()
-            ours = patches[(patches.frame == t) & patches.row.notna()].contribution.to_numpy()
-            assert abs(ours).max() > 1e-4, "contributions must be there for this to mean anything"
-            np.testing.assert_allclose(ours, added[1:], rtol=0, atol=2e-4)
+        tokens, features = twin.seen(study, number)
+        assert twin.check_patches(patches, tokens, twin.gradients(features)) > 1e-4, "contributions must be there for this to mean anything"
+
+
+def test_maps_of_linear_models_of_summaries_equal_captums(study, tmp_path):
+    words = ["--cache", study["cache"], "--out"]
+    done = coldframe("train", "--target", "label", *words, tmp_path / "run", *quick("--folds", 2, model="summary"))
+    assert done.returncode == 0, done.stderr
+    done = coldframe("predict", "--run", tmp_path / "run", *words, tmp_path / "p.csv", "--weights", study["weights"],
+                     "--explain", tmp_path / "frames.csv", "--maps", tmp_path / "maps")
+    assert done.returncode == 0, done.stderr
+    frames, twin = pd.read_csv(tmp_path / "frames.csv"), Twin(study)
+    models = [summary_reference.read(path) for path in sorted((tmp_path / "run").rglob("fold-*.safetensors"))]
+    for number in (1, 8):
+        patches, _ = table({"folder": tmp_path}, number)
+        own = frames[frames.exam == f"exam-{number}"].contribution
+        np.testing.assert_allclose(patches.groupby("frame").contribution.sum(), own, atol=1e-9)
+        tokens, features = twin.seen(study, number)
+        found = []
+        for tensors, metadata in models:
+            families = [summary_reference.FAMILIES[int(family)] for family in tensors["family"]]
+            tensors = {name: tensor.astype(float) for name, tensor in tensors.items()}
+            found.append(summary_reference.explained(families, tensors, summary_reference.temperature_of(metadata), features.numpy().astype(float)))
+        np.testing.assert_allclose(own, np.mean([one[0] for one in found], 0), atol=2e-4)
+        gradients = torch.tensor(np.mean([one[1] for one in found], 0)).float()
+        assert twin.check_patches(patches, tokens, gradients) > 1e-4, "contributions must be there for this to mean anything"
 
 
 def test_the_marked_patch_stands_out(study):
@@ -153,13 +187,39 @@ def test_pictures_are_the_frames_and_what_stands_out(study):
     assert abs(drawn[y, x] - source[y, x]).max() < 60
 
 
+def test_the_page_shows_every_map_in_order(study, tmp_path):
+    names = ["<b>bold</b>", "a & \"b\"", "../'up'"]
+    lines = [f'"{name.replace(chr(34), 2 * chr(34))}",{study["folder"]}/exams/{number}-{t}.png,secret-{number}'
+             for number, name in enumerate(names) for t in range(FRAMES)]
+    (tmp_path / "exams.csv").write_text("\n".join(["exam,path,patient", *lines]) + "\n")
+    cache = extract(tmp_path / "exams.csv", tmp_path / "pixels.cache", "--weights", study["weights"], *PIXELS, "--cut", 0,
+                    "--store", "float32", "--precision", "fp32")
+    done = coldframe("predict", "--run", study["folder"] / "run", "--cache", cache, "--weights", study["weights"],
+                     "--out", tmp_path / "p.csv", "--explain", tmp_path / "frames.csv", "--maps", tmp_path / "maps")
+    assert done.returncode == 0, done.stderr
+    frames, page = pd.read_csv(tmp_path / "frames.csv"), tmp_path / "maps" / "index.html"
+    with Browser() as browser:
+        browser.size(1100, 900)
+        browser.open(page)
+        assert browser.run("Promise.all([...document.images].map((each) => { each.loading = 'eager'; return each.decode(); }))"
+                           f".then(() => [...document.images].every((each) => each.naturalWidth === {SIDE}))")
+        assert browser.complaints() == ([], set())
+        assert browser.texts("h2") == list(frames.exam.unique()) and set(frames.exam) == set(names)
+        shown = browser.run("[...document.images].map((each) => each.getAttribute('src'))")
+        assert shown == browser.run("[...document.querySelectorAll('figure a')].map((each) => each.getAttribute('href'))")
+        assert shown == sorted(str(path.relative_to(page.parent)) for path in page.parent.rglob("*.png")) and len(shown) == 9
+        added = [float(text.split(": ")[1]) for text in browser.texts("figcaption")]
+        np.testing.assert_allclose(added, frames.contribution, rtol=0, atol=5.1e-5)
+    assert "secret-" not in page.read_text() and str(tmp_path) not in page.read_text()
+
+
 def test_a_bundle_maps_raw_frames_alike(study):
     done = coldframe("bundle", "make", study["folder"] / "run", "--weights", study["weights"], "--out", study["folder"] / "model.bundle")
     assert done.returncode == 0, done.stderr
     done = coldframe("predict", "--bundle", study["folder"] / "model.bundle", "--input", study["folder"] / "exams" / "exams.csv",
                      "--out", study["folder"] / "q.csv", "--maps", study["folder"] / "raw", "--device", "cpu", "--precision", "fp32")
     assert done.returncode == 0, done.stderr
-    assert "map: 144/144 frames" in done.stderr
+    assert "map: 144/144 frames" in done.stderr and len(re.findall(r"^map: 144 frames, about \d", done.stderr, re.M)) == 1
     for number in (1, 6):
         one, _ = table(study, number)
         other, folder = table(study, number, "raw")
@@ -314,7 +374,8 @@ def test_overwrite_keeps_what_is_no_map(study, tmp_path):
     done = coldframe(*words)
     assert done.returncode == 2 and "notes.txt" in done.stderr
     (tmp_path / "maps" / "notes.txt").unlink()
-    assert coldframe(*words).returncode == 0 and len(list((tmp_path / "maps").iterdir())) == 48
+    for _ in range(2):
+        assert coldframe(*words).returncode == 0 and len(list((tmp_path / "maps").iterdir())) == 48 + 1  # and the page
 
 
 def test_a_cache_without_a_cut_is_refused(study, tmp_path):
