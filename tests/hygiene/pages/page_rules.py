@@ -27,6 +27,7 @@ EDITS = ((r"make_large_cache (\S+) \d+ 12 384", r"make_large_cache \1 24 3 192")
 # By script or program; all but those above have a line.
 SCRIPTS = {
     "coldframe plan": Small(edits=((r"--measure-(exams|frames) \d+", ""), ("--measure-rounds 1", ""))),
+    "build/tests/confound_coverage": Small("1 40", findings=True),
     "build/tests/difference_coverage": Small(edits=((r" \d+", " 1 40"),), findings=True),
     "build/tests/host_path": Small(edits=((" 30000 1 256", " 48 1 16"),)),
     "build/tests/interval_coverage": Small(edits=((r" \d+.*", " 1 number 20"),), findings=True),
