@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <map>
+#include <optional>
 #include <set>
 
+#include "common/cli/error.h"
+#include "common/cli/log.h"
 #include "common/text/text.h"
 #include "train_temporal/data/dataset.h"
 
@@ -66,17 +70,29 @@ ExamTrait exams_per_patient(const ConfoundLabels& labels) {
   return trait;
 }
 
+// The values of a column, one per exam; nothing if it is a column of frames: --labels may have a
+// row for each of an exam's frames, which then differ in it.
+std::optional<std::vector<std::string>> values_of_exams(const Cohort& cohort,
+                                                        const std::string& name) {
+  std::vector<std::string> merged;  // is said where a column is asked for
+  try {
+    return exam_column(cohort.exams(), cohort.labels ? &*cohort.labels : nullptr, name, "target",
+                       merged);
+  } catch (const DataError&) {
+    return std::nullopt;
+  }
+}
+
 std::vector<ExamTrait> traits_of(const Cohort& cohort, const std::vector<std::size_t>& exams,
                                  const TrainOptions& options) {
   const std::set<std::string> without = left_out(cohort, options);
   std::vector<ExamTrait> traits;
   for (const std::string& name : column_names(cohort)) {
     if (without.contains(name)) continue;
-    std::vector<std::string> merged;  // is said where a column is asked for
-    const auto values = exam_column(cohort.exams(), cohort.labels ? &*cohort.labels : nullptr, name,
-                                    "target", merged);
+    const auto values = values_of_exams(cohort, name);
+    if (!values) continue;
     traits.push_back({name, false, {}});
-    for (const std::size_t exam : exams) traits.back().values.push_back(values[exam]);
+    for (const std::size_t exam : exams) traits.back().values.push_back((*values)[exam]);
   }
   for (const FileProperty& property : kProperties) {
     traits.push_back({property.name, true, {}});
@@ -101,11 +117,9 @@ std::map<std::size_t, std::vector<std::size_t>> of_several_classes(
   return exams;
 }
 
-}  // namespace
-
-Confounds confounds_of(const Cohort& cohort, std::size_t target,
-                       const std::vector<std::size_t>& used, const TrainOptions& options,
-                       double level) {
+Confounds find_confounds(const Cohort& cohort, std::size_t target,
+                         const std::vector<std::size_t>& used, const TrainOptions& options,
+                         double level) {
   const Labels& labels = cohort.targets[target];
   if (labels.per_frame || labels.is_timed()) return {};
   ConfoundLabels known;
@@ -121,6 +135,20 @@ Confounds confounds_of(const Cohort& cohort, std::size_t target,
   std::vector<ExamTrait> traits = traits_of(cohort, exams, options);
   traits.push_back(exams_per_patient(known));
   return find_confounds(known, traits, level);
+}
+
+}  // namespace
+
+Confounds confounds_of(const Cohort& cohort, std::size_t target,
+                       const std::vector<std::size_t>& used, const TrainOptions& options,
+                       double level) {
+  try {
+    return find_confounds(cohort, target, used, options, level);
+  } catch (const std::exception& error) {
+    log_warning(concat("not looked at what predicts '", cohort.targets[target].name,
+                       "' without images: ", error.what()));
+    return {};
+  }
 }
 
 std::string tell_several_classes(const Cohort& cohort, const Labels& labels) {

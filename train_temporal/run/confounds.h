@@ -14,7 +14,9 @@ namespace coldframe::temporal {
 // find_confounds() for a target and the labelled ones of `used` (by index): every column of the
 // cache and of --labels but targets, covariates, ids and parts, and of the files the kind of
 // source, frame size, number of frames, time between them, start, date and the number of the
-// patient's exams. Nothing is looked at for times to an event and labels per frame.
+// patient's exams. Columns of --labels whose rows differ within an exam are left out, and nothing
+// is looked at for times to an event and labels per frame. An error is a warning in the log, with
+// no result: the models are trained by then.
 Confounds confounds_of(const Cohort& cohort, std::size_t target,
                        const std::vector<std::size_t>& used, const TrainOptions& options,
                        double level);

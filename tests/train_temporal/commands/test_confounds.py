@@ -132,6 +132,16 @@ def test_the_label_in_other_words_and_values_of_one_class_are_told(tmp_path):
     assert "finding tells 'label' of every exam" in done.stdout and "`finding` alone" not in done.stdout
 
 
+def test_columns_of_frames_in_a_file_of_labels_are_left_out(tmp_path):
+    labels = np.arange(40) % 2
+    rows = [{"exam": f"exam-{number}", "label": label, "path": f"{number}/{frame}.png", "site": f"s{label}"}
+            for number, label in enumerate(labels) for frame in range(3)]
+    pd.DataFrame(rows).to_csv(tmp_path / "labels.csv", index=False)
+    summary, done = trained(tmp_path, cohort(tmp_path, labels, {}), "--labels", tmp_path / "labels.csv")
+    assert summary["confounds"]["columns"] == 1 and set(found(summary)) == {"site"}
+    assert "not looked at" not in done.stderr
+
+
 def test_properties_of_files_and_a_group_that_is_held_out_are_told(tmp_path):
     random = np.random.default_rng(7)
     labels = np.arange(120) % 2
