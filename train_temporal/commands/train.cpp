@@ -687,7 +687,7 @@ void TrainingRun::complete_cohort() {
   for (const Labels& labels : cohort_.targets)
     if (const std::string several = tell_several_classes(cohort_, labels); !several.empty())
       log_info(several);
-  if (std::string falling = warn_of_falling_times(cohort_.exams(), cohort_.labeled());
+  if (std::string falling = warn_of_falling_times(cohort_.cache, cohort_.labeled());
       !falling.empty())
     cohort_.warnings.push_back(std::move(falling));
   for (const std::string& warning : cohort_.warnings) log_warning(warning);

@@ -228,7 +228,7 @@ VisitFrames visit_frames(const SequenceReader& cache, std::size_t exam) {
   const auto parts = cache.parts_of(exam);
   if (parts.size() == 1) return {};
   const auto frames = [&](std::size_t part) {
-    return static_cast<std::int64_t>(cache.own_frames(part));
+    return static_cast<std::int64_t>(present_frames(cache.alone(part)));
   };
   return {frames(parts.front()), frames(exam)};
 }

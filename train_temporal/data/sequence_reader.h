@@ -165,8 +165,8 @@ class SequenceReader {
   void join_exams(std::vector<std::vector<std::size_t>> parts, std::span<const double> begin_s);
   // The exams joined into this one, in frame order; the last is the exam itself.
   std::vector<std::size_t> parts_of(std::size_t exam) const;
-  // Number of present frames of an exam alone, without those joined to it.
-  std::size_t own_frames(std::size_t exam) const { return present_frames(alone()[exam]); }
+  // An exam without those joined to it.
+  const cache::ExamInfo& alone(std::size_t exam) const { return alone()[exam]; }
 
   // Checksums of the view "clean", one per cache that holds the exam's own frames.
   std::vector<std::uint64_t> clean_checksums(std::size_t exam) const;

@@ -124,15 +124,17 @@ std::vector<std::string> modalities(std::span<const cache::ExamInfo> exams,
   return {found.begin(), found.end()};
 }
 
-std::string warn_of_falling_times(std::span<const cache::ExamInfo> exams,
+std::string warn_of_falling_times(const SequenceReader& cache,
                                   const std::vector<std::size_t>& used) {
-  const auto falls = [&](std::size_t i) { return falling_frame(exams[i]) > 0; };
-  const auto first = std::ranges::find_if(used, falls);
-  if (first == used.end()) return {};
-  const cache::ExamInfo& exam = exams[*first];
-  return concat("the times of frames fall within ",
-                plural(std::ranges::count_if(used, falls), "exam"), ", such as '", exam.id,
-                "', frame ", falling_frame(exam),
+  std::set<std::size_t> parts, falling;
+  for (const std::size_t exam : used)
+    for (const std::size_t part : cache.parts_of(exam)) parts.insert(part);
+  for (const std::size_t part : parts)
+    if (falling_frame(cache.alone(part)) > 0) falling.insert(part);
+  if (falling.empty()) return {};
+  const cache::ExamInfo& exam = cache.alone(*falling.begin());
+  return concat("the times of frames fall within ", plural(falling.size(), "exam"), ", such as '",
+                exam.id, "', frame ", falling_frame(exam),
                 ": models see frames in the order stored, and a step back as no time at all; if "
                 "the order is wrong, sort the frames (extract --sort time)");
 }

@@ -43,8 +43,9 @@ std::vector<std::string> modalities(std::span<const cache::ExamInfo> exams,
                                     const std::vector<std::size_t>& used);
 
 // Warns of exams whose frames' times fall, as `cache import --allow-unordered` and `extract
-// --allow-unordered` store them; empty if there are none.
-std::string warn_of_falling_times(std::span<const cache::ExamInfo> exams,
+// --allow-unordered` store them; empty if there are none. Visits that are joined to the exams count
+// by themselves: no time falls where one begins.
+std::string warn_of_falling_times(const SequenceReader& cache,
                                   const std::vector<std::size_t>& used);
 
 // Checks that exams have the time inputs with which the models were trained.

@@ -187,3 +187,19 @@ def test_other_kinds_of_source_and_modalities_are_flagged(tmp_path):
     assert told in done.stderr
     done = succeed("predict", "--run", tmp_path / "run", "--cache", tmp_path / "made.cache", "--out", tmp_path / "q.csv", "--other-patients")
     assert "another kind" not in done.stderr
+
+
+def test_times_do_not_fall_where_a_visit_begins(tmp_path):
+    day = 86400
+    patients = [number // 2 for number in range(40)]
+    labels = [number // 2 % 2 for number in range(40)]
+    visits = {"day": [number % 2 for number in range(40)]}
+    long = [0, 2 * day, 3 * day]  # ends after the next visit's start
+
+    def told(name, time_s):
+        cache = cohort(tmp_path, labels, visits, patients, name=f"{name}.cache", time_s=time_s)
+        return trained(tmp_path, cache, "--visits", "day", run=name)[1].stderr
+
+    assert "times of frames fall" not in told("rising", lambda number: long)
+    falling = told("falling", lambda number: [5, 4, 6] if number == 8 else long)
+    assert "the times of frames fall within 1 exam, such as 'exam-8', frame 1" in falling

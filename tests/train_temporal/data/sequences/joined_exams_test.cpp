@@ -83,7 +83,7 @@ TEST_P(JoinedExamsTest, HaveTheFactsOfEachFrame) {
             both(first.frame_columns[0].values, last.frame_columns[0].values));
   EXPECT_EQ(cache.exams()[1].time_s, alone[1].time_s);
   EXPECT_EQ(cache.parts_of(2), (std::vector<std::size_t>{0, 2}));
-  EXPECT_EQ(cache.own_frames(2) + cache.own_frames(0),
+  EXPECT_EQ(present_frames(cache.alone(2)) + present_frames(cache.alone(0)),
             static_cast<std::size_t>(std::ranges::count(joined.present, 1)));
 }
 
