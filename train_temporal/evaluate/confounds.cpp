@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include "common/numbers/quantile.h"
 #include "common/text/text.h"
 #include "common/text/timestamp.h"
+#include "common/threads/counter_random.h"
 
 namespace coldframe::temporal {
 
@@ -22,7 +24,11 @@ constexpr std::size_t kBins = 5;         // of a number
 constexpr std::size_t kFewNumbers = 5;   // of no more different ones each is a category
 constexpr std::size_t kMinPatients = 5;  // of whom a value is shown
 constexpr double kError = 0.05;          // shared by all traits that are looked at
-constexpr int kMissing = -1;             // the group of exams without a value
+constexpr std::size_t kMissing = 0;      // the group of exams without a value
+// A trait is found if at most one draw predicts as well: (1 + 1) / (draws + 1) is the limit of p.
+constexpr std::size_t kMostAsGood = 1;
+constexpr std::uint64_t kSeed = 5407;
+constexpr double kSameFigure = 1e-9;  // of figures that are equal
 
 std::size_t width_of(const ConfoundLabels& labels) {
   return labels.classes > 0 ? labels.classes : 1;
@@ -59,8 +65,9 @@ std::vector<std::size_t> deal_folds(const ConfoundLabels& labels) {
   std::ranges::stable_sort(patients, {}, &Dealt::of);
   std::size_t folds = kMaxFolds;
   for (std::size_t c = 0; c < labels.classes; ++c) {
-    const auto of_class = std::ranges::count(patients, static_cast<double>(c), &Dealt::of);
-    folds = std::clamp<std::size_t>(static_cast<std::size_t>(of_class), 2, folds);
+    const auto of_class =
+        static_cast<std::size_t>(std::ranges::count(patients, static_cast<double>(c), &Dealt::of));
+    if (of_class > 1) folds = std::min(of_class, folds);  // nothing is learnt of a single patient
   }
   std::vector<std::size_t> fold(labels.patient.size());
   for (std::size_t p = 0; p < patients.size(); ++p)
@@ -88,142 +95,237 @@ std::vector<std::optional<double>> numbers_of(const ExamTrait& trait) {
   return numbers;
 }
 
-// The groups of exams whose rates are learnt: one for each value, or fifths of numbers.
-class Groups {
- public:
-  explicit Groups(const ExamTrait& trait) : numbers_(numbers_of(trait)) {
-    std::map<std::string, int> number;
-    for (const std::string& value : trait.values)
-      values_.push_back(value.empty() ? kMissing
-                                      : number.emplace(value, number.size()).first->second);
-  }
-
-  bool numeric() const { return !numbers_.empty(); }
-  const std::vector<int>& values() const { return values_; }
-
-  // The group of each exam; bins are of the exams for which `trains`.
-  std::vector<int> learnt(const std::vector<bool>& trains) const {
-    if (!numeric()) return values_;
-    std::vector<double> known, edges;
-    for (std::size_t i = 0; i < numbers_.size(); ++i)
-      if (trains[i] && numbers_[i]) known.push_back(*numbers_[i]);
-    std::ranges::sort(known);
-    for (std::size_t b = 1; b < kBins && !known.empty(); ++b)
-      edges.push_back(quantile(known, static_cast<double>(b) / kBins));
-    std::vector<int> groups;
-    for (const auto& number : numbers_)
-      groups.push_back(
-          number ? static_cast<int>(std::ranges::upper_bound(edges, *number) - edges.begin())
-                 : kMissing);
-    return groups;
-  }
-
- private:
-  std::vector<std::optional<double>> numbers_;  // empty: categories
-  std::vector<int> values_;
+// The exams that share a value, or a fifth of the numbers. What is not known is a group as well.
+struct Groups {
+  bool numeric = false;
+  std::size_t count = 1;        // with kMissing
+  std::vector<std::size_t> of;  // [N]
 };
 
-// Rates of the classes, or the mean number, of a group of exams.
-class Rates {
+Groups fifths(const std::vector<std::optional<double>>& numbers) {
+  std::vector<double> known, edges;
+  for (const auto& number : numbers)
+    if (number) known.push_back(*number);
+  std::ranges::sort(known);
+  for (std::size_t b = 1; b < kBins; ++b)
+    edges.push_back(quantile(known, static_cast<double>(b) / kBins));
+  Groups groups{true, kBins + 1, {}};
+  for (const auto& number : numbers) {
+    const auto above = number ? std::ranges::upper_bound(edges, *number) - edges.begin() + 1 : 0;
+    groups.of.push_back(static_cast<std::size_t>(above));
+  }
+  return groups;
+}
+
+Groups groups_of(const ExamTrait& trait) {
+  if (const auto numbers = numbers_of(trait); !numbers.empty()) return fifths(numbers);
+  std::map<std::string, std::size_t> known = {{"", kMissing}};
+  Groups groups;
+  for (const std::string& value : trait.values)
+    groups.of.push_back(known.emplace(value, known.size()).first->second);
+  groups.count = known.size();
+  return groups;
+}
+
+// How well groups predict the labels of held-out folds. What does not depend on the groups is
+// computed once, as many draws of groups are asked for.
+class Prediction {
  public:
-  Rates(const ConfoundLabels& labels, const std::vector<int>& group,
-        const std::vector<double>& weight, const std::vector<bool>& trains)
-      : average_(width_of(labels)) {
-    double all = 0;
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      if (!trains[i]) continue;
-      all += weight[i];
-      Sum& sum =
-          sums_.try_emplace(group[i], Sum{0, std::vector<double>(average_.size())}).first->second;
-      sum.weight += weight[i];
-      for (std::size_t c = 0; c < average_.size(); ++c) {
-        sum.truth[c] += weight[i] * truth(labels, i, c);
-        average_[c] += weight[i] * truth(labels, i, c);
-      }
+  explicit Prediction(const ConfoundLabels& labels)
+      : labels_(labels),
+        width_(width_of(labels)),
+        fold_(deal_folds(labels)),
+        folds_(*std::ranges::max_element(fold_) + 1),
+        weight_(fold_.size()) {
+    for (const auto& [patient, exams] : exams_by_patient(labels))
+      for (const std::size_t exam : exams) weight_[exam] = 1.0 / static_cast<double>(exams.size());
+    rank_numbers();
+  }
+
+  std::vector<FoldScores> predictions(const Groups& groups) const {
+    const Sums sums = add_up(groups);
+    std::vector<FoldScores> result;
+    for (std::size_t f = 0; f < folds_; ++f)
+      result.push_back(held_out(groups, f, rates_for(sums, groups.count, f)));
+    return result;
+  }
+
+  // The mean over the folds of the AUROC, of several classes that over those that are present; or
+  // of Spearman's correlation, which is 0 where all predictions are equal.
+  double figure(const Groups& groups) const {
+    const Sums sums = add_up(groups);
+    double sum = 0, folds = 0;
+    for (std::size_t f = 0; f < folds_; ++f) {
+      const auto rates = rates_for(sums, groups.count, f);
+      const double of_fold = figure_of_fold(sums, rates, f);
+      if (std::isnan(of_fold)) continue;
+      sum += of_fold;
+      ++folds;
     }
-    for (double& value : average_) value /= all;
-  }
-
-  double of(int group, std::size_t column) const {
-    const auto found = sums_.find(group);
-    if (found == sums_.end()) return average_[column];
-    return (found->second.truth[column] + average_[column]) / (found->second.weight + 1);
+    return sum / folds;
   }
 
  private:
-  struct Sum {
-    double weight = 0;
-    std::vector<double> truth;
+  // Of the exams of each fold and group.
+  struct Sums {
+    std::vector<double> exams, weight;  // [F, G]
+    std::vector<double> truth;          // [F, G, W] weighted
+    std::vector<double> place;          // [F, G, W] exams of each class; or ranks of numbers
   };
-  std::map<int, Sum> sums_;
-  std::vector<double> average_;
+
+  // Within the folds.
+  void rank_numbers() {
+    rank_.assign(labels_.number.size(), 0);
+    for (std::size_t f = 0; f < folds_ && labels_.classes == 0; ++f) {
+      std::vector<double> numbers;
+      for (std::size_t i = 0; i < fold_.size(); ++i)
+        if (fold_[i] == f) numbers.push_back(labels_.number[i]);
+      const std::vector<double> ranks = midranks(numbers);
+      rank_squares_.push_back(std::inner_product(ranks.begin(), ranks.end(), ranks.begin(), 0.0));
+      auto next = ranks.begin();
+      for (std::size_t i = 0; i < fold_.size(); ++i)
+        if (fold_[i] == f) rank_[i] = *next++;
+    }
+  }
+
+  Sums add_up(const Groups& groups) const {
+    const std::size_t cells = folds_ * groups.count;
+    Sums sums{std::vector<double>(cells), std::vector<double>(cells),
+              std::vector<double>(cells * width_), std::vector<double>(cells * width_)};
+    const bool classes = labels_.classes > 0;
+    for (std::size_t i = 0; i < fold_.size(); ++i) {
+      const std::size_t cell = fold_[i] * groups.count + groups.of[i];
+      const std::size_t column =
+          cell * width_ + (classes ? static_cast<std::size_t>(labels_.label[i]) : 0);
+      ++sums.exams[cell];
+      sums.weight[cell] += weight_[i];
+      sums.truth[column] += weight_[i] * (classes ? 1 : labels_.number[i]);
+      sums.place[column] += classes ? 1 : rank_[i];
+    }
+    return sums;
+  }
+
+  // Of each group among the patients of the other folds: [G, W].
+  std::vector<double> rates_for(const Sums& sums, std::size_t groups, std::size_t fold) const {
+    std::vector<double> rates(groups * width_), weight(groups), average(width_);
+    double all = 0;
+    for (std::size_t f = 0; f < folds_; ++f) {
+      if (f == fold) continue;
+      for (std::size_t g = 0; g < groups; ++g) weight[g] += sums.weight[f * groups + g];
+      for (std::size_t k = 0; k < rates.size(); ++k) rates[k] += sums.truth[f * rates.size() + k];
+    }
+    for (std::size_t g = 0; g < groups; ++g) {
+      all += weight[g];
+      for (std::size_t c = 0; c < width_; ++c) average[c] += rates[g * width_ + c];
+    }
+    for (std::size_t k = 0; k < rates.size(); ++k)
+      rates[k] = (rates[k] + average[k % width_] / all) / (weight[k / width_] + 1);
+    return rates;
+  }
+
+  FoldScores held_out(const Groups& groups, std::size_t fold,
+                      const std::vector<double>& rates) const {
+    FoldScores scores;
+    scores.fold = fold;
+    ScoredExams& exams = scores.exams;
+    exams.width = width_;
+    exams.scale = labels_.classes > 0 ? Scale::kNominal : Scale::kNumber;
+    for (std::size_t i = 0; i < fold_.size(); ++i) {
+      if (fold_[i] != fold) continue;
+      for (std::size_t c = 0; c < width_; ++c)
+        exams.predicted.push_back(rates[groups.of[i] * width_ + c]);
+      exams.label.push_back(labels_.label[i]);
+      if (labels_.classes == 0) exams.number.push_back(labels_.number[i]);
+      scores.patient.push_back(labels_.patient[i]);
+    }
+    exams.decision.assign(exams.label.size(), 0);
+    return scores;
+  }
+
+  // NaN where the fold has one class only, or one number.
+  double figure_of_fold(const Sums& sums, const std::vector<double>& rates,
+                        std::size_t fold) const {
+    double sum = 0, columns = 0;
+    for (std::size_t c = width_ == 2 ? 1 : 0; c < width_; ++c) {
+      const double figure = figure_of_column(sums, rates, fold, c);
+      if (std::isnan(figure)) continue;
+      sum += figure;
+      ++columns;
+    }
+    return sum / columns;
+  }
+
+  // By midranks, which all exams of a group share.
+  double figure_of_column(const Sums& sums, const std::vector<double>& rates, std::size_t fold,
+                          std::size_t column) const {
+    const std::size_t groups = rates.size() / width_;
+    const double* exams = &sums.exams[fold * groups];
+    const double* place = &sums.place[fold * rates.size()];
+    std::vector<std::size_t> order;
+    for (std::size_t g = 0; g < groups; ++g)
+      if (exams[g] > 0) order.push_back(g);
+    const auto rate = [&](std::size_t g) { return rates[g * width_ + column]; };
+    std::ranges::sort(order, {}, rate);
+    double below = 0, places = 0, product = 0, squares = 0;
+    for (std::size_t a = 0, b = 0; a < order.size(); a = b) {
+      double equal = 0, placed = 0;
+      for (; b < order.size() && !(rate(order[b]) > rate(order[a])); ++b) {
+        equal += exams[order[b]];
+        placed += place[order[b] * width_ + column];
+      }
+      const double midrank = below + (equal + 1) / 2;
+      product += midrank * placed;
+      squares += equal * midrank * midrank;
+      places += placed;
+      below += equal;
+    }
+    const double average = below * (below + 1) * (below + 1) / 4;  // of products of ranks
+    if (labels_.classes > 0)
+      return (product - places * (places + 1) / 2) / (places * (below - places));
+    if (squares - average < kSameFigure) return 0;
+    return (product - average) / std::sqrt((squares - average) * (rank_squares_[fold] - average));
+  }
+
+  const ConfoundLabels& labels_;
+  std::size_t width_;
+  std::vector<std::size_t> fold_;  // [N]
+  std::size_t folds_;
+  std::vector<double> weight_;        // [N] of a patient's exams, 1 together
+  std::vector<double> rank_;          // [N] of numbers within the fold
+  std::vector<double> rank_squares_;  // [F] summed
 };
 
-FoldScores held_out(const ConfoundLabels& labels, const std::vector<bool>& trains,
-                    const std::vector<int>& group, const Rates& rates) {
-  FoldScores scores;
-  ScoredExams& exams = scores.exams;
-  exams.width = width_of(labels);
-  exams.scale = labels.classes > 0 ? Scale::kNominal : Scale::kNumber;
-  for (std::size_t i = 0; i < group.size(); ++i) {
-    if (trains[i]) continue;
-    for (std::size_t c = 0; c < exams.width; ++c) exams.predicted.push_back(rates.of(group[i], c));
-    exams.label.push_back(labels.label[i]);
-    if (labels.classes == 0) exams.number.push_back(labels.number[i]);
-    scores.patient.push_back(labels.patient[i]);
-  }
-  exams.decision.assign(exams.label.size(), 0);
-  return scores;
-}
-
-std::vector<FoldScores> foretold(const ConfoundLabels& labels, const Groups& trait,
-                                 const std::vector<std::size_t>& fold) {
-  std::vector<double> weight(labels.patient.size());  // of a patient's exams, 1 together
-  for (const auto& [patient, exams] : exams_by_patient(labels))
-    for (const std::size_t exam : exams) weight[exam] = 1.0 / static_cast<double>(exams.size());
-  std::vector<FoldScores> folds;
-  const std::size_t count = *std::ranges::max_element(fold) + 1;
-  for (std::size_t f = 0; f < count; ++f) {
-    std::vector<bool> trains;
-    for (const std::size_t of : fold) trains.push_back(of != f);
-    const std::vector<int> group = trait.learnt(trains);
-    folds.push_back(held_out(labels, trains, group, Rates(labels, group, weight, trains)));
-    folds.back().fold = f;
-  }
-  return folds;
-}
-
-// The classes and patients of the exams with one value.
-struct ValueExams {
+// The classes and patients of the exams of one group.
+struct GroupExams {
   std::size_t exams = 0;
   std::set<int> classes;
   std::set<std::size_t> patients;
 };
 
-std::map<int, ValueExams> exams_by_value(const ConfoundLabels& labels, const Groups& trait) {
-  std::map<int, ValueExams> by_value;
-  for (std::size_t i = 0; i < trait.values().size(); ++i) {
-    ValueExams& value = by_value[trait.values()[i]];
-    ++value.exams;
-    value.classes.insert(labels.label[i]);
-    value.patients.insert(labels.patient[i]);
+std::map<std::size_t, GroupExams> exams_by_group(const ConfoundLabels& labels,
+                                                 const Groups& groups) {
+  std::map<std::size_t, GroupExams> by_group;
+  for (std::size_t i = 0; i < groups.of.size(); ++i) {
+    GroupExams& group = by_group[groups.of[i]];
+    ++group.exams;
+    group.classes.insert(labels.label[i]);
+    group.patients.insert(labels.patient[i]);
   }
-  return by_value;
+  return by_group;
 }
 
-// A value that patients share can tell of another patient.
-bool can_predict(const ConfoundLabels& labels, const Groups& trait) {
-  const auto by_value = exams_by_value(labels, trait);
-  return by_value.size() > 1 &&
-         (trait.numeric() || std::ranges::any_of(by_value, [](const auto& value) {
-            return value.second.patients.size() > 1;
-          }));
+// A group that patients share can tell of another patient.
+bool can_predict(const ConfoundLabels& labels, const Groups& groups) {
+  const auto by_group = exams_by_group(labels, groups);
+  return by_group.size() > 1 && std::ranges::any_of(by_group, [](const auto& group) {
+           return group.second.patients.size() > 1;
+         });
 }
 
 void look_at_values(Confound& confound, const ConfoundLabels& labels, const ExamTrait& trait,
                     const Groups& groups) {
   if (labels.classes == 0 || confound.numeric) return;
-  const auto by_value = exams_by_value(labels, groups);
+  const auto by_value = exams_by_group(labels, groups);
   confound.tells_class = std::ranges::all_of(
       by_value, [](const auto& value) { return value.second.classes.size() == 1; });
   for (const auto& [number, value] : by_value) {
@@ -231,34 +333,11 @@ void look_at_values(Confound& confound, const ConfoundLabels& labels, const Exam
         value.exams <= confound.one_class.exams)
       continue;
     const int of_class = *value.classes.begin();
-    const auto of = std::ranges::find(groups.values(), number) - groups.values().begin();
+    const auto of = std::ranges::find(groups.of, number) - groups.of.begin();
     confound.one_class = {trait.values[static_cast<std::size_t>(of)], of_class, value.exams,
                           static_cast<std::size_t>(std::ranges::count(labels.label, of_class)),
                           value.patients.size()};
   }
-}
-
-// The mean over the folds that have one, above chance. A quick look: a claim needs several standard
-// errors, none of which is below half of 1 / √N, so that most traits need no interval.
-bool may_be_above_chance(Metric metric, const std::vector<FoldScores>& folds) {
-  double sum = 0, defined = 0, exams = 0;
-  for (const FoldScores& fold : folds) {
-    const MetricValue figure = compute_metric(metric, fold.exams);
-    exams += static_cast<double>(fold.exams.size());
-    if (!figure.defined()) continue;
-    sum += figure.value - metric->chance;
-    ++defined;
-  }
-  return sum > 0.5 * defined / std::sqrt(exams);
-}
-
-// Folds share training exams, so that a pattern of noise helps several of them: their mean varies
-// more than their exams show (Nadeau and Bengio 2003, Inference for the generalization error).
-bool excludes_chance(const Estimate& claim, double chance, std::size_t folds) {
-  if (!claim.low.defined()) return false;
-  const auto count = static_cast<double>(folds);
-  const double wider = std::sqrt(1 + count / (count - 1));
-  return claim.value.value - chance > wider * (claim.value.value - claim.low.value);
 }
 
 // Where two patients at least have each of two classes, or there are two numbers.
@@ -271,10 +350,65 @@ bool can_be_predicted(const ConfoundLabels& labels) {
   return std::ranges::count_if(patients, [](const auto& one) { return one.second.size() > 1; }) > 1;
 }
 
+// For each exam the one whose value it is given: patients take another's values, in order, and from
+// the first again if they have more exams.
+std::vector<std::size_t> drawn_exams(const std::vector<std::vector<std::size_t>>& patients,
+                                     std::size_t exams, std::uint64_t draw) {
+  std::vector<std::size_t> other(patients.size()), from(exams);
+  std::iota(other.begin(), other.end(), std::size_t{0});
+  CounterRandom({kSeed, draw}).shuffle(other);
+  for (std::size_t p = 0; p < patients.size(); ++p) {
+    const std::vector<std::size_t>& taken = patients[other[p]];
+    for (std::size_t e = 0; e < patients[p].size(); ++e)
+      from[patients[p][e]] = taken[e % taken.size()];
+  }
+  return from;
+}
+
+// A trait while it is compared with draws.
+struct LookedAt {
+  const ExamTrait* trait;
+  Groups groups;
+  double figure = 0;
+  std::size_t as_good = 0;  // draws
+
+  bool may_be_found() const { return as_good <= kMostAsGood; }
+};
+
+// Until more than kMostAsGood draws are as good; returns how many draws are made of the others.
+std::size_t compare_with_draws(const ConfoundLabels& labels, const Prediction& prediction,
+                               std::vector<LookedAt>& traits, double p_limit) {
+  std::vector<std::vector<std::size_t>> patients;
+  for (auto& [patient, exams] : exams_by_patient(labels)) patients.push_back(exams);
+  const auto draws = static_cast<std::size_t>(std::ceil((kMostAsGood + 1) / p_limit)) - 1;
+  for (std::size_t draw = 0; draw < draws; ++draw) {
+    if (std::ranges::none_of(traits, &LookedAt::may_be_found)) break;
+    const auto from = drawn_exams(patients, labels.patient.size(), draw);
+    for (LookedAt& one : traits) {
+      if (!one.may_be_found()) continue;
+      Groups drawn{one.groups.numeric, one.groups.count, {}};
+      for (const std::size_t exam : from) drawn.of.push_back(one.groups.of[exam]);
+      one.as_good += prediction.figure(drawn) > one.figure - kSameFigure;
+    }
+  }
+  return draws;
+}
+
+// With an interval but where a fold lacks a class. Numbers are ranked in all folds together.
+Estimate figure_with_interval(const Prediction& prediction, const LookedAt& one, Metric metric,
+                              double level) {
+  const MetricTable table =
+      leave_out_patients(prediction.predictions(one.groups), level, {&metric, 1});
+  if (!metric->over_folds || std::ranges::all_of(table.per_fold.front(), &MetricValue::defined))
+    return summarize(table).front().primary();
+  const MetricValue none = MetricValue::none("a fold lacks a class");
+  return {MetricValue::of(one.figure), none, none};
+}
+
 }  // namespace
 
 std::vector<FoldScores> foretold(const ConfoundLabels& labels, const ExamTrait& trait) {
-  return foretold(labels, Groups(trait), deal_folds(labels));
+  return Prediction(labels).predictions(groups_of(trait));
 }
 
 Confounds find_confounds(const ConfoundLabels& labels, const std::vector<ExamTrait>& traits,
@@ -282,27 +416,25 @@ Confounds find_confounds(const ConfoundLabels& labels, const std::vector<ExamTra
   Confounds result;
   result.metric = metric_named(labels.classes > 0 ? "auroc" : "spearman");
   if (!can_be_predicted(labels)) return result;
-  const std::vector<std::size_t> fold = deal_folds(labels);
-  std::vector<std::pair<const ExamTrait*, Groups>> looked_at;
+  const Prediction prediction(labels);
+  std::vector<LookedAt> looked_at;
   for (const ExamTrait& trait : traits) {
-    Groups groups(trait);
+    Groups groups = groups_of(trait);
     if (!can_predict(labels, groups)) continue;
     ++(trait.of_file ? result.properties : result.columns);
-    looked_at.emplace_back(&trait, std::move(groups));
+    const double figure = prediction.figure(groups);
+    looked_at.push_back({&trait, std::move(groups), figure});
   }
   if (looked_at.empty()) return result;
-  result.claim_level = std::max(kClaimLevel, 1 - kError / static_cast<double>(result.looked_at()));
-  for (const auto& [trait, groups] : looked_at) {
-    const std::vector<FoldScores> folds = foretold(labels, groups, fold);
-    if (!may_be_above_chance(result.metric, folds)) continue;
-    MetricTable table = leave_out_patients(folds, level, {&result.metric, 1});
-    const Estimate figure = summarize(table).front().primary();
-    table.level = result.claim_level;
-    const Estimate claim = summarize(table).front().primary();
-    if (!excludes_chance(claim, result.metric->chance, folds.size())) continue;
-    Confound& found =
-        result.found.emplace_back(Confound{trait->name, trait->of_file, groups.numeric(), figure});
-    look_at_values(found, labels, *trait, groups);
+  result.p_limit = kError / static_cast<double>(looked_at.size());
+  const std::size_t draws = compare_with_draws(labels, prediction, looked_at, result.p_limit);
+  for (const LookedAt& one : looked_at) {
+    if (!one.may_be_found() || !(one.figure > result.metric->chance)) continue;
+    Confound& found = result.found.emplace_back(
+        Confound{one.trait->name, one.trait->of_file, one.groups.numeric,
+                 figure_with_interval(prediction, one, result.metric, level),
+                 static_cast<double>(one.as_good + 1) / static_cast<double>(draws + 1)});
+    look_at_values(found, labels, *one.trait, one.groups);
   }
   std::ranges::stable_sort(result.found, std::greater{},
                            [](const Confound& one) { return one.figure.value.value; });

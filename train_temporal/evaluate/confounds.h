@@ -2,11 +2,17 @@
 // What a model reaches may then come from the trait, and not from what the images show.
 //
 // A trait predicts a held-out exam by the class rates (of numbers: by the mean) of the training
-// patients' exams with its value; of numeric traits, of those in its fifth of the training exams.
-// Each patient counts once, and one patient of average rates is added to each value, so that rare
-// values say little and unknown ones nothing (target encoding: Micci-Barreca 2001,
+// patients' exams with its value; of numeric traits, of those in its fifth of all exams. Each
+// patient counts once, and one patient of average rates is added to each value, so that rare values
+// say little and unknown ones nothing (target encoding: Micci-Barreca 2001,
 // doi:10.1145/507533.507538). Five folds by patient, dealt out in turn by class, or fewer if a
-// class has fewer patients: nothing is drawn.
+// class has fewer patients (but more than one).
+//
+// A trait is found if its figure, as the mean over the folds, is better than that of draws in which
+// each patient has another one's values (permutation test; p by Phipson and Smyth 2010,
+// doi:10.2202/1544-6115.1585), at 0.05 / the number of traits (Bonferroni). The draws of a trait
+// end once so many are as good that it is not found (Besag and Clifford 1991,
+// doi:10.1093/biomet/78.2.301). They come from a seed of their own.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +48,8 @@ struct OneClassValue {
 struct Confound {
   std::string name;
   bool of_file = false, numeric = false;
-  Estimate figure;  // of the trait alone, on held-out patients
+  Estimate figure;  // of the trait alone, on held-out patients; no interval if a fold lacks a class
+  double p = 1;     // of draws that predict as well
   // True if all exams with a value have one class, for each value: the label in other words, or
   // classes that come from different places.
   bool tells_class = false;
@@ -53,8 +60,8 @@ struct Confound {
 struct Confounds {
   Metric metric = nullptr;  // AUROC (several classes: macro), of numbers Spearman's correlation
   std::size_t columns = 0, properties = 0;  // how many were looked at
-  double claim_level = 0;                   // of the intervals that exclude chance
-  std::vector<Confound> found;              // their intervals do; the highest figure first
+  double p_limit = 0;                       // 0.05 / looked_at()
+  std::vector<Confound> found;              // p is at most that; the highest figure first
 
   std::size_t looked_at() const { return columns + properties; }
 };
@@ -62,10 +69,8 @@ struct Confounds {
 // The predictions of a trait for held-out exams, by fold.
 std::vector<FoldScores> foretold(const ConfoundLabels& labels, const ExamTrait& trait);
 
-// Traits of which no patients share a value, or which have one value only, are not looked at. A
-// trait is found if its interval, widened as folds share training exams, excludes chance at
-// 1 − 0.05 / the number of traits (Bonferroni), and at 99 % at least. `level`: of the intervals of
-// the result.
+// Traits of which no patients share a value, or which have one value only, are not looked at.
+// `level`: of the intervals of the result.
 Confounds find_confounds(const ConfoundLabels& labels, const std::vector<ExamTrait>& traits,
                          double level);
 

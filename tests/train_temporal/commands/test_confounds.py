@@ -40,14 +40,13 @@ def dealt(patients, of_patient):
     return np.array([fold[patient] for patient in patients])
 
 
-def rates(groups, truth, patients, fold):
+def rates(group, truth, patients, fold):
     """Held-out predictions [N, C]: a group's rates among the other folds' patients, each of whom counts once, with one
     patient of average rates added."""
     weight = 1 / pd.Series(patients).groupby(patients).transform("size").to_numpy()
     predicted = np.empty(truth.shape)
     for f in range(FOLDS):
         train = fold != f
-        group = groups(train)
         average = np.average(truth[train], axis=0, weights=weight[train])
         for i in np.flatnonzero(~train):
             same = train & (group == group[i])
@@ -73,11 +72,9 @@ def test_columns_that_predict_the_class_have_the_auroc_of_scikit_learn(tmp_path,
     summary, done = trained(tmp_path, cohort(tmp_path, labels, {"source": names, "age": age, "noise": random.integers(0, 4, count)}, patients))
     fold, truth = dealt(patients, of_patient), np.eye(classes)[labels]
 
-    def fifths(train):
-        return np.searchsorted(np.quantile(age[train], [0.2, 0.4, 0.6, 0.8]), age, side="right")
-
-    expected = {"source": mean_auroc(rates(lambda train: source, truth, patients, fold), truth, fold),
-                "age": mean_auroc(rates(fifths, truth, patients, fold), truth, fold)}
+    fifth = np.searchsorted(np.quantile(age, [0.2, 0.4, 0.6, 0.8]), age, side="right")
+    expected = {"source": mean_auroc(rates(source, truth, patients, fold), truth, fold),
+                "age": mean_auroc(rates(fifth, truth, patients, fold), truth, fold)}
     assert set(found(summary)) == {"source", "age"}
     assert list(found(summary)) == sorted(expected, key=expected.get, reverse=True)
     for name, one in found(summary).items():
@@ -98,7 +95,7 @@ def test_numbers_are_ranked_as_by_scipy(tmp_path):
     patients = np.arange(150)
     summary, _ = trained(tmp_path, cohort(tmp_path, size, {"site": [f"s{value}" for value in site]}))
     fold, truth = dealt(patients, size), size[:, None]
-    predicted = rates(lambda train: site, truth, patients, fold)
+    predicted = rates(site, truth, patients, fold)
     assert found(summary)["site"]["figure"]["value"] == pytest.approx(spearmanr(predicted[:, 0], size).statistic, abs=1e-9)
 
 
@@ -113,7 +110,8 @@ def test_columns_of_noise_are_seldom_found(tmp_path):
                              run=str(seed))
         confounds = summary["confounds"]
         assert confounds["columns"] == 20
-        assert confounds["claim_level"] == pytest.approx(1 - 0.05 / (20 + confounds["properties_of_files"]))
+        assert confounds["p_limit"] == pytest.approx(0.05 / (20 + confounds["properties_of_files"]))
+        assert all(one["p"] <= confounds["p_limit"] for one in confounds["found"])
         wrong += len(confounds["found"]) > 0
     assert wrong <= 2  # of 5 % of cohorts at most; three of twelve would be 1 in 50
 
@@ -130,6 +128,17 @@ def test_the_label_in_other_words_and_values_of_one_class_are_told(tmp_path):
     only = int((source == "A").sum())
     assert f"{only} of the 50 exams of class '0' have source 'A', which no exam of another class has" in done.stdout
     assert "finding tells 'label' of every exam" in done.stdout and "`finding` alone" not in done.stdout
+
+
+def test_a_trait_of_one_class_of_three_is_found_beside_a_class_of_few_patients(tmp_path):
+    labels = np.r_[np.arange(80) % 2, [2, 2, 2]]
+    device = np.where(labels == 1, "A", "B")
+    summary, done = trained(tmp_path, cohort(tmp_path, labels, {"device": device}))
+    one = found(summary)["device"]
+    assert one["p"] <= summary["confounds"]["p_limit"] and one["one_class"].startswith("40 of the 40 exams of class '1'")
+    assert "`device` alone reaches AUROC " in done.stdout
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "better than other patients" in page and "excludes chance" not in page
 
 
 def test_columns_of_frames_in_a_file_of_labels_are_left_out(tmp_path):

@@ -180,10 +180,10 @@ html::Body confounds_section(const TargetReport& report) {
                     interval_text(one.figure), one_class_text(report, one)});
   html::Body body = html::paragraph(
       concat("Looked at: ", looked_at_text(confounds), ", for patients held out in turn. ",
-             rows.empty() ? "The interval of none excludes chance at "
-                          : "These predict the label without any image; their intervals, widened "
-                            "as folds share exams, exclude chance at ",
-             fixed(100 * confounds.claim_level, 2), " % (5 % shared by all, 99 % at least)."));
+             rows.empty() ? "None predicts the label better than other patients' values do"
+                          : "These predict the label without any image, better than other "
+                            "patients' values do",
+             " (p ≤ 0.05 / ", confounds.looked_at(), ")."));
   if (!rows.empty())
     body += html::table({"", "taken as", concat(confounds.metric->title, " alone"), ""}, rows);
   if (const std::string all = tells_class_text(report); !all.empty())
@@ -195,14 +195,15 @@ void add_confounds(Json& summary, const TargetReport& report) {
   const Confounds& confounds = report.confounds;
   Json& json = summary["confounds"] = {{"columns", confounds.columns},
                                        {"properties_of_files", confounds.properties},
-                                       {"claim_level", confounds.claim_level},
+                                       {"p_limit", confounds.p_limit},
                                        {"metric", confounds.metric->key},
                                        {"found", Json::array()}};
   for (const Confound& one : confounds.found) {
     json["found"].push_back({{"name", one.name},
                              {"of_file", one.of_file},
                              {"tells_class", one.tells_class},
-                             {"figure", to_json(one.figure)}});
+                             {"figure", to_json(one.figure)},
+                             {"p", one.p}});
     if (const std::string said = one_class_text(report, one); !said.empty())
       json["found"].back()["one_class"] = said;
   }
