@@ -172,7 +172,11 @@ def test_a_cache_says_the_sizes(tmp_path):
     assert report["answer"]["fastest"]["blocks"] == BLOCKS - CUT  # all that lie behind the cut
     by_hand = plan(weights, "--image-size", SIDE, "--frames", 3, "--tune-blocks", BLOCKS - CUT, "--memory", "8GiB",
                    "--epoch-exams", 5)
-    assert [way["bytes"] for way in report["ways"]] == [way["bytes"] for way in by_hand["ways"]]
+    for ours, theirs in zip(report["ways"], by_hand["ways"], strict=True):
+        same = ("weights", "gradients", "optimizer", "inputs", "temporal")
+        assert [ours["bytes"][part] for part in same] == [theirs["bytes"][part] for part in same]
+        # Which schedule is the fastest is measured in each run.
+        assert ours["bytes"]["peak"] == pytest.approx(theirs["bytes"]["peak"], rel=0.02)
     assert plan("--cache", cache, "--frames", 7)["frames"] == 7
     refused = coldframe("plan", "--cache", cache, "--tune-blocks", BLOCKS)
     assert refused.returncode == 2 and f"1 to {BLOCKS - CUT}, the ViT's blocks behind the cache's cut" in refused.stderr
