@@ -377,7 +377,7 @@ void ImportTables::fill_from_frames(const Exam& exam, ExamInfo& info) const {
   if (roles.time && !allow_unordered_) require_ordered(exam, info);
 }
 
-// As `extract` does: intervals below 0 are of wrong times, or of frames in the wrong order.
+// Like `extract`: a negative interval means wrong times, or frames in the wrong order.
 void ImportTables::require_ordered(const Exam& exam, const ExamInfo& info) const {
   std::size_t before = 0;
   for (std::size_t t = 0; t < info.time_s.size(); ++t) {

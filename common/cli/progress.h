@@ -9,7 +9,7 @@
 
 namespace coldframe {
 
-// Of a job whose work `done`, more than 0, took so many seconds: what the rest takes at that pace.
+// Seconds that the rest of a job takes at the pace of `done` (above 0) in `elapsed` seconds.
 double seconds_left(double elapsed, double done, double all);
 
 class Progress {
@@ -21,8 +21,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void add(std::size_t count = 1);  // thread-safe
-  // Where some units take far longer than others: the time left goes by so much work instead, in
-  // parts of any size, and not by units.
+  // If some units take far longer than others, these estimate the time left from work of any unit,
+  // instead of from the number of units.
   void expect_work(double all);
   void add_work(double done);
   void leave_out_work(double part);  // what need not be done after all

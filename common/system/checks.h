@@ -1,4 +1,4 @@
-// What `coldframe doctor` looks at: each subject's state in a line, and what to do about it.
+// The checks of `coldframe doctor`: the state of each subject in one line, and what to do about it.
 #pragma once
 
 #include <filesystem>

@@ -12,9 +12,9 @@ void* find_in_library(const char* library, const char* name, std::string& proble
   std::error_code error;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   problem = "this build has none";
-  // Of an installation, programs that use LibTorch lie in lib/coldframe/torch-VERSION, with the
-  // libraries that do, and the others in lib/coldframe; test programs lie in build/tests, libraries
-  // in build/bin.
+  // An installation has programs and libraries that use LibTorch in lib/coldframe/torch-VERSION,
+  // and other libraries in lib/coldframe; a build folder has test programs in tests, libraries in
+  // bin.
   const auto above = folder.parent_path();
   for (const auto& path : {folder / library, above / library, above / "bin" / library}) {
     if (!std::filesystem::exists(path, error)) continue;

@@ -1,7 +1,6 @@
-// What Coldframe takes of LibTorch beyond the documented C++ frontend. These headers are installed,
-// but no release promises to keep them: look here first where a new one does not compile.
-// `tests/run` with COLDFRAME_TORCH_VERSION holds the oldest and the newest release that Coldframe
-// supports.
+// The parts of LibTorch that Coldframe uses beyond the documented C++ frontend. No release promises
+// to keep these headers: look here first if a new one does not compile. `tests/run` tests the
+// oldest supported release, and with COLDFRAME_TORCH_VERSION another one.
 //
 // - torch/csrc/autograd/{function,engine,saved_variable,saved_variable_hooks}.h: nodes of our own,
 //   and the engine, which says how what nodes save is kept (train_temporal/fit/tune/recompute.cpp)

@@ -34,7 +34,7 @@ std::string origin_of(const LibTorch& libtorch) {
   return "of the build folder";
 }
 
-// Nothing where there is none that fits; `check` says why.
+// Nothing if no LibTorch fits; `check` then says why.
 std::optional<LibTorch> look_for_libtorch(Check& check) {
   try {
     LibTorch found = find_libtorch();
@@ -47,7 +47,7 @@ std::optional<LibTorch> look_for_libtorch(Check& check) {
   }
 }
 
-// What `PROGRAM doctor` prints on both its streams; "" where it cannot be started.
+// The output of `PROGRAM doctor`, standard error included; "" if it cannot be started.
 std::string ask(const fs::path& program) {
   ::setenv("COLDFRAME_ASKED", program.c_str(), 1);  // the shell takes a variable's value as it is
   FILE* const pipe = ::popen("\"$COLDFRAME_ASKED\" doctor 2>&1", "r");

@@ -80,7 +80,7 @@ struct Programs {
   fs::path folder;
 };
 
-// What an installation holds, the newest first.
+// The program folders of an installation, the newest LibTorch first.
 std::vector<Programs> installed_programs() {
   constexpr std::string_view kPrefix = "torch-";
   std::vector<Programs> found;
