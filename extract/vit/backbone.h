@@ -42,6 +42,8 @@ struct BackboneOptions {
   std::optional<Activation> activation{};
   FeatureOptions features{};  // ignored for a module, which defines its own
   ImageSize image_size{};
+  // Frames per input that the user asked for; 0: what the weights' config states, else 1.
+  std::int64_t clip_frames = 0;
   // If set, features in bf16 or fp16, and any features of a ViT on a GPU, are compared with fp32 on
   // these images. If they deviate, the backbone falls back to another implementation and warns;
   // SystemError if that deviates, too.
@@ -78,6 +80,12 @@ class Backbone {
   // Max images per call, regardless of memory.
   virtual std::int64_t max_images() const { return std::numeric_limits<std::int64_t>::max(); }
   virtual std::int64_t dimension() const = 0;  // D, of the features
+  // Frames per input: 1 for a backbone of images. Else T, and forward() takes clips, [B, T, 3, H,
+  // W] in the order of time.
+  virtual std::int64_t clip_frames() const { return 1; }
+  // Features per input, in the order of time: forward() gives them side by side, [B, clip_steps() ·
+  // D]. 1, or with Pooling::kTime one for each step of a clip's tubelets.
+  virtual std::int64_t clip_steps() const { return 1; }
   // [tokens, width] of the tokens kept per image after its features; {}: none.
   virtual std::vector<std::int64_t> cut_shape() const { return {}; }
   std::int64_t row_values() const;          // the features and the kept tokens
