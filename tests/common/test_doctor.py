@@ -76,7 +76,7 @@ def test_without_libtorch_it_says_what_to_do_and_what_stays_unknown(tmp_path):
 
 @pytest.mark.parametrize("extract, said", [
     (None, "not found"),
-    ("echo 'coldframe-extract: error while loading shared libraries: libavcodec.so.59: cannot open' >&2; exit 127", "libavcodec.so.59: cannot open"),
+    ("echo 'coldframe-train_temporal: error while loading shared libraries: libavcodec.so.59: cannot open' >&2; exit 127", "libavcodec.so.59: cannot open"),
     ("exit 3", "it says nothing"),
     ("echo '[1, 2]'", "[1, 2]")])
 def test_programs_that_do_not_start_are_said(tmp_path, extract, said):
@@ -84,8 +84,8 @@ def test_programs_that_do_not_start_are_said(tmp_path, extract, said):
     folder.mkdir()
     shutil.copy(BUILD / "bin/coldframe", folder / "coldframe")
     if extract:
-        (folder / "coldframe-extract").write_text(f"#!/bin/sh\n{extract}\n")
-        (folder / "coldframe-extract").chmod(0o755)
+        (folder / "coldframe-train_temporal").write_text(f"#!/bin/sh\n{extract}\n")
+        (folder / "coldframe-train_temporal").chmod(0o755)
     code, found = checks(program=folder / "coldframe", cwd=tmp_path)
     assert code == 1 and stopping(found) == ["programs"] and said in found["programs"]["to_do"]
     assert found["FFmpeg"]["found"] == "unknown until that program starts"

@@ -67,7 +67,7 @@ def stand_in(folder, name):
 
 
 @pytest.mark.parametrize("command, program, passed", [
-    ("extract", "coldframe-extract", []),
+    ("extract", "coldframe-train_temporal", ["extract"]),
     ("cache", "coldframe-cache", []),
     ("train", "coldframe-train_temporal", ["train"]),
     ("evaluate", "coldframe-train_temporal", ["evaluate"]),

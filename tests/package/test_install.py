@@ -52,7 +52,7 @@ def fake_torch(folder, version):
 def test_programs_name_no_folder_of_this_machine(prefix):
     assert sorted(path.name for path in (prefix / "bin").iterdir()) == PROGRAMS
     libtorch = prefix / f"lib/coldframe/torch-{VERSION}"
-    assert {path.name for path in libtorch.iterdir()} >= {"coldframe-extract", "coldframe-train_temporal"}
+    assert {path.name for path in libtorch.iterdir()} >= {"coldframe-train_temporal"}
     for path in [*(prefix / "bin").glob("*[!p]"), *(prefix / "lib/coldframe").glob("*.so"), *libtorch.iterdir()]:
         told = succeed("readelf", "-d", path)
         paths = [word for found in re.findall(r"R(?:UN)?PATH.*\[(.*)\]", told) for word in found.split(":")]
@@ -67,7 +67,7 @@ def test_what_uses_libtorch_can_be_installed_alone(tmp_path):
     """As common/wheel/make takes the programs for every other LibTorch."""
     succeed("cmake", "--install", BUILD, "--component", "libtorch", "--prefix", tmp_path)
     (folder,) = (tmp_path / "lib/coldframe").iterdir()
-    assert {"coldframe-extract", "coldframe-train_temporal"} <= {path.name for path in folder.iterdir()} and not (tmp_path / "bin").exists()
+    assert "coldframe-train_temporal" in {path.name for path in folder.iterdir()} and not (tmp_path / "bin").exists()
 
 
 def test_programs_without_libtorch_run_as_they_lie(prefix):
@@ -127,8 +127,8 @@ def two_versions(prefix):
     """The installation, with stand-ins of programs for LibTorch 9.10, which say what they were given."""
     folder = prefix / "lib/coldframe/torch-9.10"
     folder.mkdir()
-    (folder / "coldframe-extract").write_text('#!/bin/sh\necho "9.10 with $LD_LIBRARY_PATH"\n')
-    (folder / "coldframe-extract").chmod(0o755)
+    (folder / "coldframe-train_temporal").write_text('#!/bin/sh\necho "9.10 with $LD_LIBRARY_PATH"\n')
+    (folder / "coldframe-train_temporal").chmod(0o755)
     yield prefix
     shutil.rmtree(folder)
 

@@ -1,4 +1,5 @@
-// coldframe-train_temporal VERB …: `coldframe train` and its kin come here with the verb first.
+// coldframe-train_temporal VERB …: `coldframe train` and its kin come here with the verb first. So
+// does `extract`: bundles bring its code anyway, and an installation has one program per LibTorch.
 #include <iostream>
 
 #include "common/cli/cli.h"
@@ -6,6 +7,8 @@
 #include "common/cli/interrupt.h"
 #include "common/system/job.h"
 #include "common/text/text.h"
+#include "common/torch/device.h"
+#include "extract/command.h"
 #include "train_temporal/bundle/command.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/plan/command.h"
@@ -19,6 +22,7 @@ struct Verb {
 };
 
 constexpr Verb kVerbs[] = {
+    {"extract", coldframe::extract::run_extract, true},
     {"train", coldframe::temporal::run_train, true},
     {"evaluate", coldframe::temporal::run_evaluate},
     {"predict", coldframe::temporal::run_predict},
@@ -50,5 +54,7 @@ int dispatch(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return coldframe::run_main(argc, argv, dispatch);
+  const int code = coldframe::run_main(argc, argv, dispatch);
+  coldframe::end_loading_cuda();
+  return code;
 }

@@ -14,7 +14,7 @@ struct CommandRow {
 };
 
 inline constexpr std::array<CommandRow, 9> kCommands = {{
-    {"extract", "coldframe-extract", false, true, "frames -> frozen ViT -> cache"},
+    {"extract", "coldframe-train_temporal", true, true, "frames -> frozen ViT -> cache"},
     {"cache", "coldframe-cache", false, false, "look into a cache: ls, info, stats, verify"},
     {"train", "coldframe-train_temporal", true, true, "train a temporal model on a cache"},
     {"evaluate", "coldframe-train_temporal", true, true,

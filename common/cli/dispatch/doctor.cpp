@@ -47,10 +47,10 @@ std::optional<LibTorch> look_for_libtorch(Check& check) {
   }
 }
 
-// The output of `PROGRAM doctor`, standard error included; "" if it cannot be started.
+// The output of `PROGRAM extract doctor`, standard error included; "" if it cannot be started.
 std::string ask(const fs::path& program) {
   ::setenv("COLDFRAME_ASKED", program.c_str(), 1);  // the shell takes a variable's value as it is
-  FILE* const pipe = ::popen("\"$COLDFRAME_ASKED\" doctor 2>&1", "r");
+  FILE* const pipe = ::popen("\"$COLDFRAME_ASKED\" extract doctor 2>&1", "r");
   if (!pipe) return "";
   std::string text;
   for (int letter; (letter = std::fgetc(pipe)) != EOF;) text += static_cast<char>(letter);
@@ -75,7 +75,7 @@ std::vector<Check> unknown_until(const std::string& reason) {
 
 std::vector<Check> check_programs(const std::optional<LibTorch>& libtorch) {
   if (!libtorch) return unknown_until("LibTorch is there");
-  const fs::path program = libtorch->programs / "coldframe-extract";
+  const fs::path program = libtorch->programs / "coldframe-train_temporal";
   const std::string text = ask(program);
   try {
     return checks_in(text);

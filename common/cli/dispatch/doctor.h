@@ -6,9 +6,9 @@
 
 namespace coldframe {
 
-// Prints a line for each subject, and below it what to do where something is. What the programs
-// with LibTorch alone can tell comes from `coldframe-extract doctor`. Returns the exit code: 1
-// where extract or train cannot run yet.
+// Prints a line for each subject, and below it what to do where something is. What the program with
+// LibTorch alone can tell comes from `coldframe-train_temporal extract doctor`. Returns the exit
+// code: 1 where extract or train cannot run yet.
 int doctor(const std::vector<std::string>& arguments);
 
 }  // namespace coldframe

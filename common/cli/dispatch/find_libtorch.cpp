@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr const char* kLibrary = "libtorch_cpu.so";
 constexpr const char* kVariable = "COLDFRAME_TORCH";
 constexpr const char* kCompiledWith = COLDFRAME_TORCH_VERSION;  // "2.11"
-constexpr const char* kProgram = "coldframe-extract";
+constexpr const char* kProgram = "coldframe-train_temporal";
 
 // The folders in which the loader looks for this program's libraries. The programs beside it have
 // the same rpath (common/cmake/Install.cmake).

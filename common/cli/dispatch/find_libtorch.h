@@ -13,7 +13,7 @@ namespace coldframe {
 struct LibTorch {
   std::filesystem::path folder;    // of the torch package, with lib/libtorch_cpu.so
   std::string version;             // "2.11.0+cu130"; empty where the package does not say
-  std::filesystem::path programs;  // the folder of the programs that were compiled with it
+  std::filesystem::path programs;  // the folder of the program that was compiled with it
 };
 
 // The first LibTorch that this Coldframe has programs for, and lets them find it:
