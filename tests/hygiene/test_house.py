@@ -75,7 +75,7 @@ ROOMS = {
     "train_temporal/bundle": EXTRACTION | {"train_temporal/bundle", "train_temporal/data",
                                            "train_temporal/labels", "train_temporal/models",
                                            "train_temporal/report", "train_temporal/run"},
-    "train_temporal/commands": COMMON | {"common/torch", "cache", "train_temporal/bundle",
+    "train_temporal/commands": COMMON | {"common/torch", "cache", "extract/command.h", "train_temporal/bundle",
                                          "train_temporal/commands", "train_temporal/explain",
                                          "train_temporal/plan", "train_temporal/report",
                                          "train_temporal/run"} | EVALUATION | MODELS,
