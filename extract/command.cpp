@@ -29,6 +29,7 @@
 #include "extract/pipeline/pipeline.h"
 #include "extract/pipeline/recipe.h"
 #include "extract/pipeline/resume.h"
+#include "extract/pipeline/window_frames.h"
 #include "extract/vit/pooling.h"
 #include "extract/vit/resolve_architecture.h"
 
@@ -116,11 +117,13 @@ PipelineResult extract(const frames::ExamList& exams, const ExtractOptions& opti
                        const Part& part, const cache::Recipe& recipe,
                        const cache::Location& location, const FileLock* lock,
                        const ComputeDevices& devices) {
-  if (exams.exams.empty() && !has_unpacked_shards(location)) return {};
   const vit::Backbone& backbone = devices.backbone();
+  PipelineResult result;
+  result.row_name = row_name_of(backbone);
+  if (exams.exams.empty() && !has_unpacked_shards(location)) return result;
   cache::ShardWriter writer(location, recipe, backbone.dimension(),
                             writer_options(options, part, backbone.precision()), lock);
-  PipelineResult result = run_pipeline(exams, options, devices.all(), writer);
+  result = run_pipeline(exams, options, devices.all(), writer);
   const StageTimer timer(options.backbone.times.get(), "closing");
   if (result.stopped)
     writer.publish();
@@ -172,7 +175,8 @@ int look_only(const ExtractOptions& options) {
                                1 + options.augmentation.views,
                                options.cut,
                                options.preprocessing.image_size,
-                               sizes_of(options)};
+                               sizes_of(options),
+                               options.selection.windows.frames};
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
   std::cout << (options.json ? to_json(report).dump(2) + "\n" : to_text(report));
   const bool readable = std::all_of(
@@ -195,9 +199,9 @@ std::unique_ptr<Monitor> start_monitor(const ExtractOptions& options,
   return std::make_unique<Monitor>(settings);
 }
 
-int benchmark(const frames::ExamList& input, const ExtractOptions& options,
-              ComputeDevices& devices) {
+int benchmark(const frames::ExamList& input, ExtractOptions& options, ComputeDevices& devices) {
   load_backbones(devices, options, input, nullptr);
+  settle_clips(devices.backbone(), options);
   const cache::Recipe recipe = make_recipe(options, devices.backbone());
   const BenchmarkReport report = run_benchmark(input, options, recipe, devices.all());
   std::cout << (options.json
@@ -237,6 +241,7 @@ int run_extract(const std::vector<std::string>& arguments) {
   const cache::CacheReader* const continued = cached ? &*cached : nullptr;
   load_backbones(devices, *options, input, continued, part.shared() ? &location : nullptr);
   vit::Backbone& backbone = devices.backbone();
+  settle_clips(backbone, *options);
   cache::Recipe recipe = make_recipe(*options, backbone);
   if (const std::string note = patients_note(input.patients); !note.empty())
     recipe.notes["patients"] = note;
@@ -248,7 +253,9 @@ int run_extract(const std::vector<std::string>& arguments) {
   summary.patients = frames::count_patients(input);
   summary.patient_names = input.patients;
   const Plan plan = plan_extraction(std::move(input),
-                                    {options->selection, options->reader, taken.mine()}, continued);
+                                    {options->selection, options->reader,
+                                     static_cast<std::size_t>(backbone.clip_steps()), taken.mine()},
+                                    continued);
   if (stop_requested()) throw Interrupted("stopped; run the same command again to continue");
   if (!part.shared())
     for (const auto& file : failures_alone) remove_file_durably(file);
@@ -270,6 +277,7 @@ int run_extract(const std::vector<std::string>& arguments) {
   summary.backbone = backbone.describe();
   summary.weights = recipe.notes.value("weights", "");
   summary.image_size = options->backbone.image_size;
+  summary.clip_frames = backbone.clip_frames();
   summary.metadata_updated = part.shared() ? 0 : plan.metadata.size();
   summary.result = extract(plan.extract, *options, part, recipe, location, lock.get(), devices);
   summary.unchanged = plan.unchanged + summary.result.unchanged;

@@ -179,7 +179,7 @@ OptionRows backbone_options(ExtractOptions& options) {
        "Hugging Face hub, whose config states model and pixels"},
       {"backbone", "FILE.pt|FILE.pt2", local(text(backbone.module)),
        "a compiled module [B,3,H,W] -> [B,D] instead: TorchScript, or a package of AOTInductor "
-       "(.pt2)"},
+       "(.pt2); with --clip one of clips"},
       {"random-weights", "SEED", number(backbone.random_seed, at_least(0)),
        "seeded random weights of --architecture instead", "", "features.backbone.seed"},
       {"architecture", "NAME", text(backbone.architecture),
@@ -202,6 +202,133 @@ OptionRows backbone_options(ExtractOptions& options) {
        "CLIP's config does by itself where neither --pool nor --layers is given",
        "", "features.backbone.projection"},
   };
+}
+
+namespace {
+
+// A time bound; infinite: none.
+Json recorded(double seconds) {
+  return std::isfinite(seconds) ? Json(seconds) : Json(nullptr);
+}
+
+constexpr std::int64_t kMostClipFrames = 4096;
+constexpr double kShortestStep = 1e-3;  // seconds
+
+// True if an option says how windows lie, other than their length.
+bool places_windows(const ExtractOptions& options) {
+  frames::WindowRule plain;
+  plain.frames = options.selection.windows.frames;
+  return options.clip_every > 0 || options.clip_step > 0 || options.backbone.clip_axes ||
+         options.selection.windows != plain;
+}
+
+void refuse_both(bool both, const char* one, const char* other) {
+  if (both) throw ConfigError(concat(one, " and ", other, " contradict each other; give one"));
+}
+
+// Fills in what follows from other options.
+void complete_rule(ExtractOptions& options) {
+  frames::WindowRule& rule = options.selection.windows;
+  refuse_both(options.clip_every > 0 && rule.fps > 0, "--clip-every", "--clip-fps");
+  refuse_both(options.clip_step > 0 && rule.step_s > 0, "--clip-step", "--clip-step-seconds");
+  refuse_both(rule.fps > 0 && rule.sampling == frames::WindowSampling::kLinspace, "--clip-fps",
+              "--clip-sampling linspace");
+  if (options.clip_every == 0 && rule.fps == 0)
+    throw ConfigError(concat("windows of ", rule.frames,
+                             " frames: no file says how far apart these lie; give --clip-every N "
+                             "(as the encoder was trained: 4 for VideoMAE and V-JEPA on "
+                             "Kinetics, 2 for most of echocardiography), or --clip-fps R frames "
+                             "a second"));
+  if (rule.fps == 0) rule.every = options.clip_every;
+  // Without a step windows follow each other; those that are counted may begin anywhere.
+  if (options.clip_step == 0 && rule.step_s == 0) {
+    if (rule.count == 0 && rule.fps > 0) rule.step_s = static_cast<double>(rule.frames) / rule.fps;
+    if (rule.count == 0 && rule.fps == 0) options.clip_step = rule.frames * rule.every;
+    if (rule.count > 0) options.clip_step = 1;
+  }
+  if (options.clip_step > 0) rule.step = options.clip_step;
+}
+
+}  // namespace
+
+OptionRows clip_options(ExtractOptions& options) {
+  frames::WindowRule& rule = options.selection.windows;
+  vit::BackboneOptions& backbone = options.backbone;
+  const bool of_clips = rule.is_of_clips();
+  const auto kept = [&](const Json& value) { return of_clips ? value : Json(nullptr); };
+  const auto axes =
+      backbone.clip_axes ? Json(word_for(vit::kClipAxes, *backbone.clip_axes)) : Json(nullptr);
+  return {
+      {"clip", "N", number(backbone.clip_frames, between(1, kMostClipFrames)),
+       "frames of a window, which becomes one row of the cache (default: as many as the backbone "
+       "states)",
+       "", "features.clip.frames", kept(rule.frames)},
+      {"clip-every", "N", number(options.clip_every, at_least(1)),
+       "a window takes every N-th frame", "", "features.clip.every",
+       kept(unless<std::int64_t>(0, options.clip_every))},
+      {"clip-fps", "R", number(rule.fps, {0, 1e6, "frames a second", true}),
+       "a window takes the frames shown R times a second from its first one on, by their times", "",
+       "features.clip.fps", kept(unless(0.0, rule.fps))},
+      {"clip-sampling", "KIND", one_of(rule.sampling, frames::kWindowSamplings),
+       "every (default), or linspace: frames as the loaders of V-JEPA and VideoMAE space them", "",
+       "features.clip.sampling",
+       kept(unless<std::string>("every", word_for(frames::kWindowSamplings, rule.sampling)))},
+      {"clip-pad", "KIND", one_of(rule.pad, frames::kWindowPads),
+       "at the end of too short exams: repeat-last (default), zero (once normalised), wrap, or "
+       "refuse",
+       "", "features.clip.pad", kept(word_for(frames::kWindowPads, rule.pad))},
+      {"clip-step", "N", number(options.clip_step, at_least(1)),
+       "frames from the beginning of a window to the next one's (default: windows follow each "
+       "other)",
+       "", "storage.clip.step", kept(unless<std::int64_t>(0, options.clip_step))},
+      {"clip-step-seconds", "S", number(rule.step_s, at_least(kShortestStep, "seconds")),
+       "the same in seconds, by the frames' times", "", "storage.clip.step_s",
+       kept(unless(0.0, rule.step_s))},
+      {"clips", "N", number(rule.count, at_least(1)), "N windows spread evenly over an exam", "",
+       "storage.clip.count", kept(unless<std::int64_t>(0, rule.count))},
+      {"clip-gap", "S", number(rule.gap_s, above(0, "seconds")),
+       "no window spans neighbours that are more than S seconds apart", "", "storage.clip.gap_s",
+       kept(recorded(rule.gap_s))},
+      {"clip-axes", "ORDER", one_of(backbone.clip_axes, vit::kClipAxes),
+       "of a compiled module's input: bcthw or btchw (default: the one in which it runs)", "",
+       "features.backbone.axes", axes},
+  };
+}
+
+// The rule of a length that is not known yet is settled with the backbone.
+void finish_clips(ExtractOptions& options) {
+  frames::WindowRule& rule = options.selection.windows;
+  const std::int64_t asked = options.backbone.clip_frames;
+  if (asked > 0) rule.frames = asked;
+  const bool is_known = asked > 0 || options.dry_run || !options.backbone.module.empty();
+  if (rule.is_of_clips())
+    complete_rule(options);
+  else if (is_known && places_windows(options))
+    throw ConfigError(
+        asked == 1 ? "--clip 1 takes single frames; choose them with --every, --fps and --frames, "
+                     "without other options of --clip"
+                   : "options of --clip without it: say how many frames a window has, --clip N");
+  for (const std::string& column : options.frame_columns)
+    if (rule.is_of_clips() && frames::is_window_column(column))
+      throw ConfigError(concat("--frame-columns ", column,
+                               ": the rows of windows have a column of this name already; give "
+                               "yours another one"));
+  if (rule.is_of_clips() && options.benchmark)
+    throw ConfigError("--benchmark measures single frames; leave it out where there is --clip");
+  if (rule.is_of_clips() && options.cut)
+    throw ConfigError("--cut cannot be combined with --clip: tuning takes single frames");
+}
+
+void settle_clips(const vit::Backbone& backbone, ExtractOptions& options) {
+  const std::int64_t frames = backbone.clip_frames(), asked = options.backbone.clip_frames;
+  if (asked > 0 && asked != frames)
+    throw ConfigError(concat("--clip ", asked, ": the backbone takes ",
+                             frames == 1 ? "single frames; leave --clip out"
+                                         : concat("windows of ", frames, " frames")));
+  if (frames == 1 && places_windows(options))
+    throw ConfigError("the backbone takes single frames; leave out the options of --clip");
+  options.backbone.clip_frames = frames;
+  finish_clips(options);
 }
 
 void finish_backbone(ExtractOptions& options) {
@@ -268,12 +395,12 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   ExtractOptions options;
   GivenWords given;
   const OptionRows input = input_options(options), backbone = backbone_options(options),
-                   pixels = pixel_options(options), views = view_options(options),
-                   storage = storage_options(options), machine = machine_options(options),
-                   run = run_options(options);
+                   clips = clip_options(options), pixels = pixel_options(options),
+                   views = view_options(options), storage = storage_options(options),
+                   machine = machine_options(options), run = run_options(options);
   const std::initializer_list<std::pair<const char*, const OptionRows*>> groups = {
-      {"Input", &input},     {"Backbone", &backbone}, {"Pixels", &pixels}, {"Views", &views},
-      {"Storage", &storage}, {"Machine", &machine},   {"Run", &run}};
+      {"Input", &input}, {"Backbone", &backbone}, {"Clips", &clips},     {"Pixels", &pixels},
+      {"Views", &views}, {"Storage", &storage},   {"Machine", &machine}, {"Run", &run}};
   po::options_description description;
   for (const auto& [caption, rows] : groups) {
     po::options_description group(caption);
@@ -283,7 +410,7 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   if (!parse_command_line(kHelp, description, arguments)) return std::nullopt;
 
   OptionRows repeated;
-  for (const OptionRows* rows : {&input, &backbone, &pixels, &views, &storage})
+  for (const OptionRows* rows : {&input, &backbone, &clips, &pixels, &views, &storage})
     repeated.insert(repeated.end(), rows->begin(), rows->end());
   if (const auto lines = ini_text(repeated, given))
     options.repeated = concat("# besides: ", local_names(repeated, given), "\n", *lines);
@@ -295,11 +422,12 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   apply_preset(given, options);
   if (!options.dry_run) apply_config(given, options);
   if (options.dry_run) look_at_config(given, options);
-  for (const OptionRows* rows : {&backbone, &pixels, &views}) set_options(*rows, given);
+  for (const OptionRows* rows : {&backbone, &clips, &pixels, &views}) set_options(*rows, given);
   size_tiles(given, options);
   finish_pixels(options);
   finish_views(given, options);
   choose_projection(given, options.backbone.features);
+  finish_clips(options);
   finish_backbone(options);
   check_named_files(options);
   return options;
@@ -389,11 +517,6 @@ frames::SliceRange restored_slices(const Json& recorded) {
                                  recorded.at("step").get<std::int64_t>()};
   require_slices(end == "last" || range.end >= 0, range, recorded.dump());
   return range;
-}
-
-// A time bound; infinite: none.
-Json recorded(double seconds) {
-  return std::isfinite(seconds) ? Json(seconds) : Json(nullptr);
 }
 
 }  // namespace

@@ -33,7 +33,9 @@ struct ExtractOptions {
 
   augment::Augmentation augmentation;  // --views, --augment, --augment-seed
 
-  frames::FrameSelection selection;  // --start, --end, --every, --fps, --frames
+  frames::FrameSelection selection;  // --start, --end, --every, --fps, --frames, --clip-…
+  std::int64_t clip_every = 0;       // --clip-every; 0: not given
+  std::int64_t clip_step = 0;        // --clip-step; likewise
   std::vector<std::string> frame_columns;
   std::string streams;  // --streams: the frame column that names streams, "none", or "": stream
   bool allow_unordered = false;
@@ -89,6 +91,8 @@ using OptionRows = std::vector<OptionRow>;
 OptionRows input_options(ExtractOptions& options);
 // The backbone, its weights, and the outputs used as features.
 OptionRows backbone_options(ExtractOptions& options);
+// Windows of frames, for a backbone of clips.
+OptionRows clip_options(ExtractOptions& options);
 // Preprocessing of frames.
 OptionRows pixel_options(ExtractOptions& options);
 // Augmented views of the frames, stored next to them in the cache.
@@ -103,8 +107,13 @@ OptionRows run_options(ExtractOptions& options);
 // Checks combinations of options and derives dependent ones, after the rows have set the options
 // from the command line or a recipe. ConfigError; DataError for an unreadable mask.
 void finish_input(ExtractOptions& options);
+void finish_clips(ExtractOptions& options);
 void finish_pixels(ExtractOptions& options);
 void finish_backbone(ExtractOptions& options);
+
+// Takes the frames of a window from the backbone where none were given. ConfigError: it takes
+// others, or the options of windows do not fit together.
+void settle_clips(const vit::Backbone& backbone, ExtractOptions& options);
 
 // Defaults that apply only to the command line.
 void size_tiles(const GivenWords& given, ExtractOptions& options);

@@ -239,6 +239,17 @@ std::string cut_text(const Json& cut) {
                 human_bytes(cut["bytes"].get<std::uint64_t>()), " in all");
 }
 
+// "each a window of 16 frames, one in 4"; "" of single frames.
+std::string windows_text(const Json& info) {
+  const Json clip = info["recipe"]["features"].value("clip", Json::object());
+  if (!clip.is_object() || !clip.contains("frames")) return "";
+  const auto one = [&](const char* key, const char* before, const char* after) {
+    return clip.contains(key) ? concat(before, clip[key].dump(), after) : std::string();
+  };
+  return concat("each a window of ", clip["frames"].dump(), " frames",
+                one("every", ", one in ", ""), one("fps", ", ", " a second"));
+}
+
 TextRows overview_rows(const Json& info) {
   const auto number = [&](const char* key) { return info[key].get<std::size_t>(); };
   std::string frames = concat(info["frames"].dump());
@@ -256,7 +267,7 @@ TextRows overview_rows(const Json& info) {
               human_bytes(number("bytes_read")), " of it read)")},
       {"exams", info["exams"].dump()},
       {"patients", patients},
-      {"frames", frames},
+      {"frames", windows_text(info).empty() ? frames : concat(frames, ", ", windows_text(info))},
       {"frames per exam", range_text(info["frames_per_exam"], 0, "")},
       {"time span", time_range_text(info["time"]["span_s"], 2)},
       {"interval", time_range_text(info["time"]["interval_s"], 3)},

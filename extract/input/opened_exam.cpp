@@ -298,26 +298,30 @@ std::vector<double> OpenedExam::times_to_select_by() const {
   return times;
 }
 
-std::vector<std::int64_t> OpenedExam::select(const FrameSelection& selection) const {
-  const std::vector<std::int64_t> selected = in_context(concat("exam '", exam_.id, "'"), [&] {
+std::vector<FrameWindow> OpenedExam::windows(const FrameSelection& selection) const {
+  const std::vector<FrameWindow> windows = in_context(concat("exam '", exam_.id, "'"), [&] {
     std::vector<std::size_t> items;
     std::vector<std::int64_t> tails;
     for (const Slot& slot : slots_) {
       if (slot.is_tail) tails.push_back(static_cast<std::int64_t>(items.size()));
       items.push_back(slot.item);
     }
-    return select_slots(exam_, items, times_to_select_by(), selection, tails);
+    return select_windows(exam_, items, times_to_select_by(), selection, tails);
   });
   std::string fault;
-  for (const std::int64_t at : selected) {
+  for (const std::int64_t at : slots_of(windows)) {
     const Slot& slot = slots_[static_cast<std::size_t>(at)];
-    if (slot.source != nullptr) return selected;
+    if (slot.source != nullptr) return windows;
     if (fault.empty()) fault = slot.fault;
   }
   throw DataError(concat("exam '", exam_.id, "': ",
                          fault.empty()
                              ? "all of its selected frames are missing ones"
                              : concat("none of its selected frames can be read: ", fault)));
+}
+
+std::vector<std::int64_t> OpenedExam::select(const FrameSelection& selection) const {
+  return slots_of(windows(selection));
 }
 
 // One range for all files that want one, so that the same value is equally bright in every frame.

@@ -44,7 +44,9 @@ class OpenedExam {
   OrderBasis basis() const;
   std::vector<Note> notes() const;  // of its files as read so far; each text once
 
-  // Indices into slots(), ascending. DataError if all selected frames are missing.
+  // Windows over the selected slots. DataError if all of their frames are missing.
+  std::vector<FrameWindow> windows(const FrameSelection& selection) const;
+  // The slots of these windows, ascending.
   std::vector<std::int64_t> select(const FrameSelection& selection) const;
 
   // Decodes the slots with the given ascending indices and passes them to `sink` as slot 0, 1, …;

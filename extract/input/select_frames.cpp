@@ -152,15 +152,26 @@ Indices select_frames(std::span<const double> times, const FrameSelection& selec
   return spread(taken, selection.count);
 }
 
-Indices select_slots(const ExamSpec& exam, std::span<const std::size_t> items,
-                     std::span<const double> times, const FrameSelection& selection,
-                     std::span<const std::int64_t> tails) {
-  const double start = std::isnan(exam.elapsed_start) ? 0 : exam.elapsed_start;
+namespace {
+
+// The number of each slot's stream, from 0 in the order of first appearance.
+std::vector<std::size_t> streams_of(const ExamSpec& exam, std::span<const std::size_t> items) {
   std::map<std::string, std::size_t> numbers;
   std::vector<std::size_t> streams;
   for (const std::size_t item : items)
     streams.push_back(numbers.try_emplace(exam.items[item].stream, numbers.size()).first->second);
-  if (numbers.size() < 2) return select_frames(times, selection, start, tails);
+  return streams;
+}
+
+}  // namespace
+
+Indices select_slots(const ExamSpec& exam, std::span<const std::size_t> items,
+                     std::span<const double> times, const FrameSelection& selection,
+                     std::span<const std::int64_t> tails) {
+  const double start = std::isnan(exam.elapsed_start) ? 0 : exam.elapsed_start;
+  const std::vector<std::size_t> streams = streams_of(exam, items);
+  if (streams.empty() || std::ranges::max(streams) == 0)
+    return select_frames(times, selection, start, tails);
   const std::vector<std::size_t> instants = instants_of(times, streams);
   std::vector<double> instant_times(std::ranges::max(instants) + 1);
   for (std::size_t slot = items.size(); slot-- > 0;) instant_times[instants[slot]] = times[slot];
@@ -174,6 +185,14 @@ Indices select_slots(const ExamSpec& exam, std::span<const std::size_t> items,
   for (std::size_t slot = 0; slot < items.size(); ++slot)
     if (chosen.contains(instants[slot])) taken.push_back(static_cast<std::int64_t>(slot));
   return taken;
+}
+
+std::vector<FrameWindow> select_windows(const ExamSpec& exam, std::span<const std::size_t> items,
+                                        std::span<const double> times,
+                                        const FrameSelection& selection,
+                                        std::span<const std::int64_t> tails) {
+  return windows_over(select_slots(exam, items, times, selection, tails), times,
+                      streams_of(exam, items), selection.windows);
 }
 
 std::vector<std::size_t> count_phases(std::span<const double> times, std::span<const double> phases,

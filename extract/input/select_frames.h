@@ -1,4 +1,4 @@
-// Selects frames of an exam by time, stride and count.
+// Selects frames of an exam by time, stride and count, and the windows over them.
 #pragma once
 
 #include <cmath>
@@ -10,6 +10,7 @@
 
 #include "extract/decode/exam_spec.h"
 #include "extract/decode/frame.h"
+#include "extract/input/frame_windows.h"
 
 namespace coldframe::frames {
 
@@ -20,7 +21,8 @@ namespace coldframe::frames {
 // frame;
 // 3. of these, `count` by spread_evenly(); count = 0 takes all. With `phases` (bounds of intervals
 // of elapsed time), `count` is divided equally among the intervals (the first ones get the
-// remainder) and spread evenly over the frames of each.
+// remainder) and spread evenly over the frames of each;
+// 4. over these, windows.
 struct FrameSelection {
   std::int64_t count = 0;
   std::int64_t every = 1;
@@ -29,10 +31,11 @@ struct FrameSelection {
   double end_s = std::numeric_limits<double>::infinity();
   std::vector<double> phases =
       {};  // ascending seconds since the input's zero; n bounds, n + 1 phases
+  WindowRule windows = {};
 
   bool thins() const { return every != 1 || fps > 0; }
-  bool chooses() const { return count > 0 || every != 1 || fps > 0; }
-  bool follows_times() const { return needs_times() || !phases.empty(); }
+  bool chooses() const { return count > 0 || every != 1 || fps > 0 || windows.is_of_clips(); }
+  bool follows_times() const { return needs_times() || !phases.empty() || windows.follows_times(); }
   // Times of all frames, in ascending order.
   bool needs_times() const { return fps > 0 || std::isfinite(start_s) || std::isfinite(end_s); }
 };
@@ -56,6 +59,12 @@ std::vector<std::int64_t> select_slots(const ExamSpec& exam, std::span<const std
                                        std::span<const double> times,
                                        const FrameSelection& selection,
                                        std::span<const std::int64_t> tails = {});
+
+// Step 4 over the slots that select_slots() takes. DataError likewise, and as windows_over().
+std::vector<FrameWindow> select_windows(const ExamSpec& exam, std::span<const std::size_t> items,
+                                        std::span<const double> times,
+                                        const FrameSelection& selection,
+                                        std::span<const std::int64_t> tails = {});
 
 // The number of frames in each phase.
 std::vector<std::size_t> count_phases(std::span<const double> times, std::span<const double> phases,

@@ -66,7 +66,7 @@ std::uint64_t estimate_cache_bytes(const Report& report) {
     const ExamSurvey& found = report.survey.exams[i];
     if (!found.failure.empty()) continue;
     ++counts.exams;
-    counts.frames += found.selected;
+    counts.frames += found.windows;
     counts.thumbnail_bytes += found.thumbnail_bytes;
     size.observe(info_of(exam, found, report.input.frame_columns));
   }
@@ -82,6 +82,7 @@ constexpr std::size_t kShownExams = 20, kShownCases = 5, kShownIds = 4;
 
 struct Totals {
   std::size_t exams = 0, unreadable = 0, frames = 0, selected = 0, missing = 0, inputs = 0;
+  std::size_t windows = 0, padded_windows = 0;
   std::size_t patients = 0, without_patient = 0;
   double decode_s = 0;
   bool has_clips = false;
@@ -101,6 +102,8 @@ Totals total(const Report& report) {
     totals.selected += exam.selected;
     totals.missing += exam.missing;
     totals.inputs += exam.inputs;
+    totals.windows += exam.windows;
+    totals.padded_windows += exam.padded_windows;
     totals.decode_s += exam.decode_s;
     totals.has_clips = totals.has_clips || exam.kind.starts_with("video");
     totals.thumbnail_bytes += exam.thumbnail_bytes;
@@ -175,6 +178,15 @@ std::string order_text(const ExamSurvey& exam) {
   return exam.frames > 1 && !exam.basis.order.empty() ? "by " + exam.basis.order : "";
 }
 
+// "12 of 2.40 s, 1 padded"
+std::string windows_text(const ExamSurvey& exam) {
+  const std::string length = std::isfinite(exam.window_s)         ? seconds_text(exam.window_s)
+                             : exam.padded_windows < exam.windows ? "unknown length"
+                                                                  : "";
+  return concat(exam.windows, length.empty() ? "" : " of ", length,
+                exam.padded_windows > 0 ? concat(", ", exam.padded_windows, " padded") : "");
+}
+
 std::vector<std::string> in_words(const std::vector<std::size_t>& counts) {
   std::vector<std::string> words;
   for (const std::size_t count : counts) words.push_back(concat(count));
@@ -185,6 +197,8 @@ std::string exams_table(const Report& report) {
   TextRows rows{{"exam", "frames", "size", "times", "order", "kind", "patient"}};
   const bool has_phases = std::ranges::any_of(
       report.survey.exams, [](const ExamSurvey& exam) { return !exam.phases.empty(); });
+  const bool of_clips = report.clip_frames > 1;
+  if (of_clips) rows.front().insert(rows.front().begin() + 2, "windows");
   if (has_phases) rows.front().emplace_back("by phase");
   const std::size_t shown = std::min(kShownExams, report.input.exams.size());
   for (std::size_t i = 0; i < shown; ++i) {
@@ -196,6 +210,8 @@ std::string exams_table(const Report& report) {
                       order_text(exam), exam.kind, patient.empty() ? "unknown" : patient});
     else
       rows.push_back({id, "–", "", "cannot be extracted", "", exam.kind, patient});
+    if (of_clips)
+      rows.back().insert(rows.back().begin() + 2, exam.failure.empty() ? windows_text(exam) : "");
     if (has_phases) rows.back().push_back(join(in_words(exam.phases), " + "));
   }
   std::string text = table_text(rows);
@@ -226,13 +242,18 @@ std::string totals_text(const Totals& totals, const Report& report) {
   text += "\n";
   if (totals.patients)
     text += concat("Patients: ", frames::patients_text(report.input.patients), "\n");
-  if (totals.inputs > totals.selected)
+  if (report.clip_frames > 1)
+    text += concat("Windows: ", totals.windows, " of ", report.clip_frames, " frames",
+                   totals.padded_windows > 0 ? concat(", ", totals.padded_windows, " padded") : "",
+                   "\n");
+  if (totals.inputs > totals.windows)
     text += concat("Tiles: about ", totals.inputs, " inputs of the backbone\n");
   text += concat("Decoding: about ", human_duration(totals.decode_s), " of one core\n");
   if (totals.has_clips)
     text += "Frames of clips are counted by their packets, an estimate: the job decodes them all\n";
   return text + concat("Cache: about ", human_bytes(totals.cache_bytes), " at ",
-                       report.sizes.features, " features per frame",
+                       report.sizes.features, " features per ",
+                       report.clip_frames > 1 ? "window" : "frame",
                        report.sizes.assumed ? " (a ViT-S)" : "",
                        report.views > 1 ? concat(" and ", report.views, " views") : "", " as float",
                        8 * report.feature_bytes, cut_text(report),
@@ -270,6 +291,9 @@ Json exam_json(const frames::ExamSpec& spec, const ExamSurvey& exam) {
   json["failure"] = exam.failure.empty() ? Json(nullptr) : Json(exam.failure);
   json["frames"] = exam.frames;
   json["selected"] = exam.selected;
+  json["windows"] = {{"count", exam.windows},
+                     {"padded", exam.padded_windows},
+                     {"median_s", json_number(exam.window_s)}};
   if (!exam.phases.empty()) json["phases"] = exam.phases;
   json["missing"] = exam.missing;
   json["lost"] = exam.lost;
@@ -325,6 +349,9 @@ Json to_json(const Report& report) {
                     {"selected", totals.selected},
                     {"missing", totals.missing},
                     {"inputs", totals.inputs},
+                    {"windows", totals.windows},
+                    {"padded_windows", totals.padded_windows},
+                    {"frames_per_window", report.clip_frames},
                     {"patients", totals.patients},
                     {"patients_hashed", report.input.patients.hashed.value_or(false)},
                     {"exams_that_show_patients", report.input.patients.shown_by_names},

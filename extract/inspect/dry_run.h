@@ -28,6 +28,7 @@ struct Report {
   std::optional<std::int64_t> cut = {};  // the block whose input is stored as well
   ImageSize image_size = {};
   FrameSizes sizes = {};
+  std::int64_t clip_frames = 1;  // of a window
 };
 
 // A table of the first exams, the totals, and the findings by kind with a few examples each.

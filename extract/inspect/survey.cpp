@@ -321,6 +321,19 @@ std::vector<std::int64_t> frames_of_floats(const frames::OpenedExam& opened,
   return slots;
 }
 
+void note_windows(std::span<const frames::FrameWindow> windows, std::span<const double> times,
+                  ExamSurvey& found) {
+  found.windows = windows.size();
+  std::vector<double> spans;
+  for (const frames::FrameWindow& window : windows) {
+    found.padded_windows += window.padded > 0;
+    const auto time_of = [&](std::int64_t slot) { return times[static_cast<std::size_t>(slot)]; };
+    const double span = time_of(window.seen().back()) - time_of(window.seen().front());
+    if (window.padded == 0 && std::isfinite(span)) spans.push_back(span);
+  }
+  if (!spans.empty()) found.window_s = median(spans);
+}
+
 void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
   const frames::OpenedExam opened(exam, settings_.reader);
   std::vector<double> times;
@@ -332,8 +345,10 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
   found.frames = times.size();
   found.timing = describe_times(times);
   found.basis = opened.basis();
-  const auto selected = opened.select(settings_.selection);
+  const std::vector<frames::FrameWindow> windows = opened.windows(settings_.selection);
+  const auto selected = frames::slots_of(windows);
   found.selected = selected.size();
+  note_windows(windows, times, found);
   if (const auto& phases = settings_.selection.phases; !phases.empty())
     found.phases = frames::count_phases(times, phases,
                                         std::isnan(exam.elapsed_start) ? 0 : exam.elapsed_start);
@@ -368,7 +383,12 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
   const bool is_clip = opened.kind().starts_with("video");
   found.decode_s = decoding / static_cast<double>(sampled) *
                    static_cast<double>(is_clip ? found.frames : found.selected);
-  found.thumbnail_bytes = found.thumbnail_bytes * present.size() / sampled;
+  const auto has_files = [&](const frames::FrameWindow& window) {
+    return std::ranges::all_of(
+        window.seen(), [&](auto slot) { return std::ranges::binary_search(present, slot); });
+  };
+  const auto whole = static_cast<std::size_t>(std::ranges::count_if(windows, has_files));
+  found.thumbnail_bytes = found.thumbnail_bytes * whole / sampled;
   found.bright = parts.bright_regions();
 }
 
@@ -395,7 +415,7 @@ void Surveyor::look_at_frame(frames::Frame&& frame, const std::optional<frames::
   found.bright_level = std::max(found.bright_level, bright_level(image));
   if (settings_.thumbnails > 0)
     found.thumbnail_bytes += make_thumbnail(image, settings_.thumbnails).size();
-  found.inputs = std::max(found.inputs, prepared.tiles() * found.selected);
+  found.inputs = std::max(found.inputs, prepared.tiles() * found.windows);
   if (parts.frames() == 0) add_across({image.width, image.height}, image);
   parts.add(image);
 }

@@ -84,15 +84,19 @@ struct ExamSurvey {
   std::string failure;                  // why it cannot be extracted; other fields are then partial
   std::string kind;                     // of its files, as OpenedExam::kind()
   std::size_t frames = 0, missing = 0;  // all slots, and those of them without a file
-  std::size_t lost = 0;               // of these, whose file cannot be read, or of the sampled ones
-  std::string fault;                  // of the first that is lost
-  std::size_t partly_finite = 0;      // frames with some NaN or infinite values
-  std::size_t selected = 0;           // slots that would be extracted
-  double decode_s = 0;                // of one core for what the job decodes, from the samples
-  std::size_t inputs = 0;             // of the backbone, tiles counted, from the sampled frames
-  std::uint64_t thumbnail_bytes = 0;  // of all selected frames, from the sampled ones
-  Timing timing;                      // of all slots
-  frames::OrderBasis basis = {};      // of their order and times
+  std::size_t lost = 0;            // of these, whose file cannot be read, or of the sampled ones
+  std::string fault;               // of the first that is lost
+  std::size_t partly_finite = 0;   // frames with some NaN or infinite values
+  std::size_t selected = 0;        // slots that would be extracted
+  std::size_t windows = 0;         // of them; of images as many
+  std::size_t padded_windows = 0;  // of these, with padding
+  // Median seconds from the first to the last frame of those without; NaN if unknown.
+  double window_s = std::numeric_limits<double>::quiet_NaN();
+  double decode_s = 0;                   // of one core for what the job decodes, from the samples
+  std::size_t inputs = 0;                // of the backbone, tiles counted, from the sampled frames
+  std::uint64_t thumbnail_bytes = 0;     // of all windows, from the sampled frames
+  Timing timing;                         // of all slots
+  frames::OrderBasis basis = {};         // of their order and times
   std::vector<frames::Note> notes = {};  // of its files
   std::vector<std::size_t> phases;       // frames in each phase of --phases, of all slots
   std::vector<Size> sizes;               // distinct ones of the sampled frames, before any crop

@@ -71,7 +71,7 @@ void BatchController::out_of_memory(std::int64_t frames) {
 }
 
 std::string BatchController::learnt() const {
-  return concat(plural(static_cast<std::size_t>(size_), "frame"), " per forward pass",
+  return concat(plural(static_cast<std::size_t>(size_), limits_.of), " per forward pass",
                 halved_              ? " (as many as fit)"
                 : limits_.batch == 0 ? (settled_ ? " (auto)" : " (auto, still growing)")
                                      : "");
@@ -100,6 +100,8 @@ DeviceInput::DeviceInput(const preprocess::Preprocessing& preprocessing,
 }
 
 torch::Tensor DeviceInput::operator()(const torch::Tensor& frames) const {
+  if (frames.dim() == 5)
+    return (*this)(frames.flatten(0, 1)).unflatten(0, {frames.size(0), frames.size(1)});
   return device_.is_cpu() ? on_cpu(frames) : on_cuda(frames);
 }
 
@@ -146,13 +148,13 @@ RecentFeatures::RecentFeatures(std::size_t capacity, std::size_t dimension)
   digests_.reserve(capacity);
 }
 
-std::span<const float> RecentFeatures::find(const FrameDigest& digest) const {
+std::span<const float> RecentFeatures::find(const InputDigest& digest) const {
   const auto place = places_.find(digest);
   if (place == places_.end()) return {};
   return std::span(values_).subspan(place->second * dimension_, dimension_);
 }
 
-void RecentFeatures::add(const FrameDigest& digest, std::span<const float> feature) {
+void RecentFeatures::add(const InputDigest& digest, std::span<const float> feature) {
   const std::size_t capacity = values_.size() / dimension_;
   std::size_t place = digests_.size();
   if (place < capacity) {
@@ -176,8 +178,9 @@ constexpr std::size_t kBytesPerCopier = 4u << 20, kMaxCopiers = 4;
 
 BatchLimits within(BatchLimits limits, const vit::Backbone& backbone, const torch::Device& device) {
   const std::int64_t most = backbone.max_images();
+  limits.of = input_name_of(backbone);
   limits.batch = std::min(limits.batch, most);
-  limits.most = std::min(limits.most, most);
+  limits.most = std::min(std::max<std::int64_t>(1, limits.most / backbone.clip_frames()), most);
   // Requires that it fits three times: besides a pass, memory holds its graph, batches in flight,
   // and libraries.
   if (const std::uint64_t bytes = backbone.bytes_per_image(); bytes > 0) {
@@ -204,27 +207,31 @@ BackboneBatch::BackboneBatch(vit::Backbone& backbone, const torch::Device& devic
       controller_(within(limits, backbone, device)),
       recent_(remembered(backbone), static_cast<std::size_t>(backbone.row_values())),
       streams_(streams ? std::move(streams) : make_streams(device)),
-      staging_(*streams_, preprocessing.image_size, backbone.row_values(),
-               [this](const torch::Tensor& frames) { return forward(frames); }),
+      staging_(
+          *streams_, preprocessing.image_size, backbone.row_values(),
+          [this](const torch::Tensor& frames, int slot, std::int64_t begin) {
+            return forward(frames, slot, begin);
+          },
+          backbone.clip_frames()),
       sink_(std::move(sink)) {}
 
-void BackboneBatch::add(DecodedFrame frame) {
-  if (const auto known = recent_.find(frame.digest); !known.empty()) {
+void BackboneBatch::add(DecodedWindow window) {
+  if (const auto known = recent_.find(window.digest); !known.empty()) {
     ++counts_.frames;
     ++counts_.repeated;
-    sink_(frame.place, known);
-    return used_.push_back(std::move(frame.pixels));
+    sink_(window.place, known);
+    return used_.push_back(std::move(window.pixels));
   }
   const auto [place, is_new] =
-      row_of_.try_emplace(frame.digest, RowPlace{slot_, rows(slot_).size()});
+      row_of_.try_emplace(window.digest, RowPlace{slot_, rows(slot_).size()});
   if (!is_new) {
     ++counts_.repeated;
-    rows(place->second.slot)[place->second.row].places.push_back(frame.place);
-    return used_.push_back(std::move(frame.pixels));
+    rows(place->second.slot)[place->second.row].places.push_back(window.place);
+    return used_.push_back(std::move(window.pixels));
   }
   reserve();
-  rows(slot_).push_back({frame.digest, {frame.place}});
-  pixels_.push_back(std::move(frame.pixels));
+  rows(slot_).push_back({window.digest, window.blank, {window.place}});
+  pixels_.push_back(std::move(window.pixels));
   if (static_cast<std::int64_t>(rows(slot_).size()) >= controller_.size()) start();
 }
 
@@ -252,14 +259,14 @@ void BackboneBatch::reserve() {
 
 void BackboneBatch::shrink(std::int64_t size) {
   if (size == 1)
-    throw SystemError(
-        concat(device_.str(), " has not enough memory for a single frame; free some, or ",
-               "raise --memory-budget", device_.is_cpu() ? "" : ", or use --device cpu"));
+    throw SystemError(concat(device_.str(), " has not enough memory for a single ",
+                             input_name_of(backbone_), "; free some, or ", "raise --memory-budget",
+                             device_.is_cpu() ? "" : ", or use --device cpu"));
   backbone_.release_memory();  // it may be left over from the larger batch
   release_device_memory(device_);
   controller_.out_of_memory(size);
-  log_warning(concat("out of memory at ", size, " frames; continuing with ", controller_.size(),
-                     " per forward pass"));
+  log_warning(concat("out of memory at ", size, " ", input_name_of(backbone_),
+                     "s; continuing with ", controller_.size(), " per forward pass"));
 }
 
 void BackboneBatch::start() {
@@ -318,14 +325,27 @@ void BackboneBatch::compute() {
   for (int slot = 0; slot < Staging::kSlots; ++slot) finish(slot);
 }
 
-torch::Tensor BackboneBatch::forward(const torch::Tensor& frames) {
+torch::Tensor BackboneBatch::forward(const torch::Tensor& frames, int slot, std::int64_t begin) {
   // A job smaller than a batch is computed without measurements.
   filled_ = filled_ || frames.size(0) == controller_.size();
   backbone_.expect(filled_ ? controller_.size() : frames.size(0), filled_ && controller_.settled());
+  if (frames.dim() == 5) {
+    torch::Tensor clips = input_(frames);
+    blank_padding(clips, slot, begin);
+    return backbone_.forward(clips);
+  }
   if (backbone_.takes_frames())
     if (auto features = backbone_.forward_frames(frames, input_.levels()); features.defined())
       return features;
   return backbone_.forward(input_(frames));
+}
+
+void BackboneBatch::blank_padding(torch::Tensor& clips, int slot, std::int64_t begin) {
+  for (std::int64_t i = 0; i < clips.size(0); ++i) {
+    const Row& row = rows(slot)[static_cast<std::size_t>(begin + i)];
+    const auto blank = static_cast<std::int64_t>(row.blank);
+    if (blank > 0) clips[i].narrow(0, clips.size(1) - blank, blank).zero_();
+  }
 }
 
 }  // namespace coldframe::extract

@@ -26,10 +26,11 @@ namespace coldframe::extract {
 // memory limit. Pure arithmetic on the caller's measurements.
 
 struct BatchLimits {
-  std::int64_t batch = 0;           // --batch; 0: auto
+  std::int64_t batch = 0;           // --batch, in windows (or images); 0: auto
   std::uint64_t memory_budget = 0;  // bytes that tensors may take; 0: no budget
-  std::int64_t most = 256;          // max frames with auto
+  std::int64_t most = 256;          // max frames with auto; a window has several
   std::int64_t first = 0;           // initial frames, if more than kFirst
+  std::string of = "frame";         // what is counted, for the log
 };
 
 // `auto` starts small, or at a size known to fit, and doubles while doubling brings at least 5 %
@@ -72,7 +73,8 @@ class DeviceInput {
  public:
   DeviceInput(const preprocess::Preprocessing& preprocessing, const torch::Device& device);
 
-  // frames [B, S, S, 3] uint8 on the CPU or the device -> [B, 3, S, S] float32 on the device.
+  // frames [B, S, S, 3] uint8 on the CPU or the device -> [B, 3, S, S] float32 on the device; clips
+  // [B, T, S, S, 3] -> [B, T, 3, S, S].
   torch::Tensor operator()(const torch::Tensor& frames) const;
 
   // The normalised value of each level of each channel: [3, 256] float32 on the device.
@@ -90,8 +92,8 @@ class DeviceInput {
 // A cache of recent features, keyed by frame content: repeated frames (a freeze frame, a
 // duplicate export, a loop) are computed once.
 
-struct FrameDigestHash {
-  std::size_t operator()(const FrameDigest& digest) const {
+struct InputDigestHash {
+  std::size_t operator()(const InputDigest& digest) const {
     std::size_t hash = 0;
     std::memcpy(&hash, digest.data(), sizeof hash);
     return hash;
@@ -104,29 +106,30 @@ class RecentFeatures {
   RecentFeatures(std::size_t capacity, std::size_t dimension);
 
   // Empty if absent. Valid until the next add().
-  std::span<const float> find(const FrameDigest& digest) const;
-  void add(const FrameDigest& digest, std::span<const float> feature);
+  std::span<const float> find(const InputDigest& digest) const;
+  void add(const InputDigest& digest, std::span<const float> feature);
 
  private:
   std::size_t dimension_, oldest_ = 0;
   std::vector<float> values_;  // [capacity, D]
-  std::vector<FrameDigest> digests_;
-  std::unordered_map<FrameDigest, std::size_t, FrameDigestHash> places_;
+  std::vector<InputDigest> digests_;
+  std::unordered_map<InputDigest, std::size_t, InputDigestHash> places_;
 };
 
 // Runs batches of decoded frames through the backbone.
 
 struct BatchCounts {
-  std::int64_t frames = 0;    // passed to the sink
+  std::int64_t frames = 0;    // or windows, passed to the sink
   std::int64_t repeated = 0;  // of these, reused: pixels equal to recent ones
   double compute_s = 0;       // device time of forward passes
   std::uint64_t peak = 0;     // max tensor bytes of any forward pass
 };
 
-// Collects frames (or tiles) of any exams and passes each one's row to `sink`: its feature, then
-// the tokens that the backbone keeps. Computes frames of equal content once. If the device runs out
-// of memory, halves the batch, recomputes it and keeps the smaller size: nothing is lost. On a GPU,
-// collects one batch while the previous one is computed.
+// Collects windows (or tiles) of any exams, images being windows of one frame, and passes each
+// one's row to `sink`: its features, then the tokens that the backbone keeps. Computes windows of
+// equal content once. If the device runs out of memory, halves the batch, recomputes it and keeps
+// the smaller size: nothing is lost. On a GPU, collects one batch while the previous one is
+// computed.
 //  Each frame is copied once before its transfer: into the batch's page-locked memory, by several
 // threads once the batch is full. Decoders do not write there directly: repeated frames take no
 // row, rows are contiguous, and a queue of several batches for several devices would have to be
@@ -140,8 +143,8 @@ class BackboneBatch {
                 const preprocess::Preprocessing& preprocessing, const BatchLimits& limits,
                 Sink sink, std::unique_ptr<Streams> streams = nullptr);
 
-  void add(DecodedFrame frame);  // computes when the batch is full
-  void compute();                // the collected frames, and waits; no-op if none
+  void add(DecodedWindow window);  // computes when the batch is full
+  void compute();                  // the collected frames, and waits; no-op if none
   const BatchCounts& counts() const { return counts_; }
   bool settled() const { return controller_.settled(); }
   std::int64_t size() const { return controller_.size(); }  // current frames per pass
@@ -151,7 +154,8 @@ class BackboneBatch {
 
  private:
   struct Row {
-    FrameDigest digest;
+    InputDigest digest;
+    std::size_t blank;                 // as in DecodedWindow
     std::vector<FeatureIndex> places;  // that show these pixels
   };
   struct RowPlace {
@@ -162,7 +166,8 @@ class BackboneBatch {
 
   Rows& rows(int slot) { return rows_[static_cast<std::size_t>(slot)]; }
   std::uint64_t& peak_of(int slot) { return peak_[static_cast<std::size_t>(slot)]; }
-  torch::Tensor forward(const torch::Tensor& frames);
+  torch::Tensor forward(const torch::Tensor& frames, int slot, std::int64_t begin);
+  void blank_padding(torch::Tensor& clips, int slot, std::int64_t begin);
   void start();  // enqueues the collected frames on the device
   void copy_pixels();
   void start_part(std::int64_t begin, std::int64_t size);
@@ -182,7 +187,7 @@ class BackboneBatch {
   std::array<Rows, Staging::kSlots> rows_;  // of the frames in each slot
   std::vector<std::vector<std::uint8_t>> pixels_, used_;  // of the slot being filled; of none
   std::array<std::uint64_t, Staging::kSlots> peak_{};  // bytes on the device, of each slot's passes
-  std::unordered_map<FrameDigest, RowPlace, FrameDigestHash> row_of_;
+  std::unordered_map<InputDigest, RowPlace, InputDigestHash> row_of_;
   BatchCounts counts_;
   Sink sink_;
 };

@@ -1,6 +1,7 @@
 #include "extract/pipeline/decode_stage.h"
 
 #include <algorithm>
+#include <cmath>
 #include <new>
 #include <set>
 
@@ -30,20 +31,6 @@ cache::ExamInfo describe(const frames::ExamSpec& exam) {
   return info;
 }
 
-// Adds a slot to the exam's metadata.
-void note_slot(const frames::ExamSpec& exam, const frames::ExamSlot& slot, cache::ExamInfo& info) {
-  info.time_s.push_back(slot.frame.time_s);
-  info.present.push_back(slot.present);
-  // A missing frame names its row, so that a later run finds it again.
-  info.frame_index.push_back(slot.present ? slot.frame.index
-                                          : static_cast<std::int64_t>(slot.item));
-  info.frame_source.push_back(exam.items[slot.item].name);
-  if (slot.present && info.frame_width == 0) {
-    info.frame_width = slot.frame.pixels.width;
-    info.frame_height = slot.frame.pixels.height;
-  }
-}
-
 preprocess::PreparedFrame prepare(const preprocess::Preprocessing& steps,
                                   const frames::ExamSpec& exam, frames::ExamSlot&& slot,
                                   const std::optional<frames::Rect>& crop) {
@@ -51,18 +38,18 @@ preprocess::PreparedFrame prepare(const preprocess::Preprocessing& steps,
                     [&] { return preprocess::PreparedFrame(steps, std::move(slot.frame), crop); });
 }
 
-// Never replaces the cache's frames by fewer.
+// Never replaces the cache's rows by fewer.
 void require_enough(const cache::ExamInfo& info, const std::vector<cache::Failure>& lost,
-                    std::size_t least, std::size_t held) {
+                    std::size_t least, std::size_t held, const char* row) {
   const auto present =
       static_cast<std::size_t>(std::count(info.present.begin(), info.present.end(), 1));
   const std::string why = lost.empty() ? "" : concat(": ", lost.front().reason);
-  if (present == 0) throw DataError(concat("none of its frames can be read", why));
+  if (present == 0) throw DataError(concat("none of its ", row, "s can be read", why));
   if (present < least)
-    throw DataError(concat("only ", plural(present, "frame"),
-                           " can be read, --min-frames asks for ", least, why));
+    throw DataError(
+        concat("only ", plural(present, row), " can be read, --min-frames asks for ", least, why));
   if (present < held && !lost.empty())
-    throw DataError(concat("only ", plural(present, "frame"), " can be read, the ", held,
+    throw DataError(concat("only ", plural(present, row), " can be read, the ", held,
                            " of the cache are kept", why));
 }
 
@@ -129,38 +116,102 @@ bool DecodeStage::decode_exam(std::size_t task) {
   return !stopped && queue_.push(std::move(result));
 }
 
-// Groups adjacent frames of one file that are lost for the same reason.
-void DecodeStage::note_lost(const frames::ExamSlot& slot, DecodedExam& exam) const {
-  if (slot.fault.empty()) return;
+// Groups adjacent rows that are lost by one file for the same reason.
+void DecodeStage::note_lost(const std::string& source, const std::string& fault,
+                            DecodedExam& exam) const {
+  if (fault.empty()) return;
   const frames::ExamSpec& spec = exams_.exams[exam.task];
-  const std::string& source = spec.items[slot.item].name;
-  if (exam.lost.empty() || exam.lost.back().source != source ||
-      exam.lost.back().reason != slot.fault)
-    exam.lost.push_back({spec.id, spec.ordinal, spec.revision, source, slot.fault});
+  if (exam.lost.empty() || exam.lost.back().source != source || exam.lost.back().reason != fault)
+    exam.lost.push_back({spec.id, spec.ordinal, spec.revision, source, fault});
   ++exam.lost.back().frames;
 }
 
-// Retries the frames of a cached exam that were unreadable at extraction. True if they still
-// cannot, or if others are lost now: then the cache keeps what it has.
-bool DecodeStage::is_as_before(const frames::OpenedExam& opened,
-                               std::span<const std::int64_t> selected, DecodedExam& exam) const {
-  const std::vector<std::uint8_t>& present = exams_.exams[exam.task].present;
-  if (present.size() != selected.size()) return false;
-  std::vector<std::int64_t> lost;
-  for (std::size_t i = 0; i < selected.size(); ++i) {
-    const bool opens = opened.slots()[static_cast<std::size_t>(selected[i])].source != nullptr;
-    if (present[i] == 0) lost.push_back(selected[i]);
-    if (present[i] != 0 && !opens) exam.as_before = true;
+void DecodeStage::note_lost_rows(const ExamWindows& windows, const SeenFrames& seen,
+                                 DecodedExam& exam) const {
+  const auto& items = exams_.exams[exam.task].items;
+  const auto was_read = [&](std::int64_t slot) { return seen.contains(slot); };
+  for (const frames::WindowRow& row : windows.rows) {
+    const frames::FrameWindow& window = windows.windows[row.window];
+    if (!std::ranges::all_of(window.seen(), was_read)) continue;
+    if (const SeenFrame* const lost = lost_frame(window, seen))
+      note_lost(items[lost->item].name, lost->fault, exam);
   }
-  bool mended = false;
-  opened.read(lost, [&](frames::ExamSlot&& slot) {
-    mended = mended || slot.present;
-    note_lost(slot, exam);
+}
+
+// The lost tail of a file, which no window of several frames need reach.
+void DecodeStage::note_lost_tail(const frames::OpenedExam& opened, const ExamWindows& windows,
+                                 DecodedExam& exam) const {
+  if (!windows.of_clips() || std::isfinite(settings_.selection.end_s)) return;
+  const auto& items = exams_.exams[exam.task].items;
+  for (std::size_t slot = 0; slot < opened.slots().size(); ++slot) {
+    const frames::OpenedExam::Slot& tail = opened.slots()[slot];
+    if (tail.is_tail && !std::ranges::binary_search(windows.slots, static_cast<std::int64_t>(slot)))
+      note_lost(items[tail.item].name, tail.fault, exam);
+  }
+}
+
+// Retries the rows of a cached exam that were unreadable at extraction. True if they still cannot
+// be read, or if others are lost now: then the cache keeps what it has.
+bool DecodeStage::is_as_before(const frames::OpenedExam& opened, const ExamWindows& windows,
+                               DecodedExam& exam) const {
+  const std::vector<std::uint8_t>& present = exams_.exams[exam.task].present;
+  if (present.size() != windows.rows.size()) return false;
+  const auto opens = [&](std::int64_t slot) {
+    return opened.slots()[static_cast<std::size_t>(slot)].source != nullptr;
+  };
+  std::vector<frames::FrameWindow> lost;
+  for (std::size_t i = 0; i < present.size(); ++i) {
+    const frames::FrameWindow& window = windows.windows[windows.rows[i].window];
+    if (present[i] == 0) lost.push_back(window);
+    if (present[i] != 0 && !std::ranges::all_of(window.seen(), opens)) exam.as_before = true;
+  }
+  const std::vector<std::int64_t> slots = frames::slots_of(lost);
+  SeenFrames seen;
+  opened.read(slots, [&](frames::ExamSlot&& slot) {
+    seen.emplace(slots[slot.slot], slot);
     return !stop_requested();
   });
-  exam.as_before = exam.as_before || !mended;
-  if (!exam.as_before) exam.lost.clear();
-  return exam.as_before;
+  if (seen.size() < slots.size()) throw Interrupted("stopped");
+  const auto is_whole = [&](const auto& window) { return lost_frame(window, seen) == nullptr; };
+  exam.as_before = exam.as_before || std::ranges::none_of(lost, is_whole);
+  if (!exam.as_before) return false;
+  note_lost_rows(windows, seen, exam);
+  note_lost_tail(opened, windows, exam);
+  return true;
+}
+
+// Decodes the frames of all windows and pushes the backbone's inputs. False if it was stopped.
+bool DecodeStage::push_windows(const frames::OpenedExam& opened, const ExamWindows& windows,
+                               SeenFrames& seen, DecodedExam& result) {
+  const frames::ExamSpec& exam = exams_.exams[result.task];
+  const CropPlan plan(exam, opened, settings_.preprocessing);
+  augment::ExamViews views(settings_.augmentation, exam.id);
+  WindowFrames waiting(windows.windows);
+  const auto spare = [this] { return queue_.spare(); };
+  const auto push = [&](std::size_t window, preprocess::Input&& input) {
+    const FeatureIndex place{result.task, window, input.tiles, input.view};
+    return !stop_requested() && queue_.push(DecodedWindow{place, std::move(input.pixels),
+                                                          windows.windows[window].blank()});
+  };
+  bool stopped = false;
+  opened.read(windows.slots, [&](frames::ExamSlot&& slot) {
+    const std::int64_t at = windows.slots[slot.slot];
+    SeenFrame& frame = seen.emplace(at, slot).first->second;
+    result.partly_finite += slot.is_partly_finite();
+    if (slot.present) {
+      frame.crop = plan.crop_of(slot);
+      const auto prepared = prepare(settings_.preprocessing, exam, std::move(slot), frame.crop);
+      if (settings_.thumbnails > 0 && windows.is_middle(at))
+        frame.thumbnail = make_thumbnail(prepared.image(), settings_.thumbnails);
+      stopped = !prepared.make_inputs(
+          views,
+          [&](preprocess::Input&& input) { return waiting.add(at, std::move(input), push, spare); },
+          [&] { return waiting.frame_memory(spare); });
+    }
+    stopped = stopped || stop_requested();
+    return !stopped;
+  });
+  return !stopped;
 }
 
 void DecodeStage::read(DecodedExam& result, bool& stopped) {
@@ -168,50 +219,31 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
   cache::ExamInfo& info = result.info = describe(exam);
   frames::SourceDigest digest(exam);
   const frames::OpenedExam opened(exam, settings_.reader, &digest);
-  const auto selected = opened.select(settings_.selection);
-  if (is_as_before(opened, selected, result)) return;
-  const CropPlan plan(exam, opened, settings_.preprocessing);
-  augment::ExamViews views(settings_.augmentation, exam.id);
-  std::vector<std::size_t> item_of_slot;
-  std::vector<std::optional<frames::Rect>> crop_of_slot;
-  opened.read(selected, [&](frames::ExamSlot&& slot) {
-    note_slot(exam, slot, info);
-    note_lost(slot, result);
-    result.partly_finite += slot.is_partly_finite();
-    item_of_slot.push_back(slot.item);
-    crop_of_slot.push_back(slot.present ? plan.crop_of(slot) : std::nullopt);
-    std::string thumbnail;
-    if (slot.present) {
-      FeatureIndex place{result.task, slot.slot};
-      const auto frame =
-          prepare(settings_.preprocessing, exam, std::move(slot), crop_of_slot.back());
-      if (settings_.thumbnails > 0) thumbnail = make_thumbnail(frame.image(), settings_.thumbnails);
-      const auto push = [&](preprocess::Input&& input) {
-        place.view = input.view;
-        place.tiles = input.tiles;
-        return !stop_requested() && queue_.push(DecodedFrame{place, std::move(input.pixels)});
-      };
-      stopped = !frame.make_inputs(views, push, [this] { return queue_.spare(); });
-    }
-    if (settings_.thumbnails > 0) result.thumbnails.push_back(std::move(thumbnail));
-    stopped = stopped || stop_requested();
-    return !stopped;
-  });
+  const ExamWindows windows(opened.windows(settings_.selection), settings_.steps);
+  if (is_as_before(opened, windows, result)) return;
+  SeenFrames seen;
+  stopped = !push_windows(opened, windows, seen, result);
   if (stopped) return;
-  require_enough(info, result.lost, settings_.min_frames, exam.held);
+  note_rows(exam, windows, seen, info);
+  note_lost_rows(windows, seen, result);
+  note_lost_tail(opened, windows, result);
+  require_enough(info, result.lost, settings_.min_frames, exam.held, windows.row_name());
+  result.features_of_rows = windows.features_of_rows();
+  if (settings_.thumbnails > 0) result.thumbnails = thumbnails_of(windows, seen, info);
   info.source_kind = opened.kind();
   result.basis = opened.basis();
   result.notes = opened.notes();
   std::set<std::filesystem::path> were_read;
-  for (std::size_t i = 0; i < item_of_slot.size(); ++i)
-    if (info.present[i]) were_read.insert(exam.items[item_of_slot[i]].path);
+  for (const auto& [slot, frame] : seen)
+    if (frame.present) were_read.insert(exam.items[frame.item].path);
   info.source_digest = digest.finish(were_read);
   stopped = stop_requested();  // files that were not read may have failed by it
   if (stopped) return;
   if (exam_stamp(exam) != info.source_stamp)
     throw DataError("its files changed while they were read; run the same command again");
-  info.frame_columns = frame_columns_of(exams_, exam, item_of_slot);
-  record_crops(crop_of_slot, info);
+  info.frame_columns = frame_columns_of(exams_, exam, items_of(windows, seen));
+  record_crops(crops_of(windows, seen, info), info);
+  if (windows.of_clips()) note_window_columns(windows, info);
 }
 
 }  // namespace coldframe::extract

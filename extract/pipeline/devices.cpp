@@ -52,7 +52,7 @@ std::vector<std::string> ComputeDevices::gpus() const {
 
 namespace {
 
-// [at most count, H, W, 3]
+// [at most count, H, W, 3], or clips [at most count, T, H, W, 3]
 torch::Tensor read_first(const frames::ExamList& input, const ExtractOptions& options,
                          std::int64_t count) {
   const StageTimer timer(options.backbone.times.get(), "first_frames");
@@ -61,19 +61,21 @@ torch::Tensor read_first(const frames::ExamList& input, const ExtractOptions& op
   settings.selection = options.selection;
   settings.reader = options.reader;
   const auto [height, width] = options.preprocessing.image_size;
-  const torch::Tensor frames = torch::empty({count, height, width, 3}, torch::kUInt8);
+  const std::int64_t length = options.selection.windows.frames;
+  const torch::Tensor frames = torch::empty({count, length, height, width, 3}, torch::kUInt8);
 
-  DecodedQueue queue(static_cast<std::size_t>(3 * height * width), 1,
+  DecodedQueue queue(static_cast<std::size_t>(3 * length * height * width), 1,
                      static_cast<std::size_t>(count));
   const DecodeStage decoder(input, settings, queue);
   std::int64_t found = 0;
   while (found < count) {
     const auto decoded = queue.pop();
     if (!decoded) break;
-    if (const auto* frame = std::get_if<DecodedFrame>(&*decoded))
-      std::memcpy(frames[found++].data_ptr(), frame->pixels.data(), frame->pixels.size());
+    if (const auto* window = std::get_if<DecodedWindow>(&*decoded))
+      std::memcpy(frames[found++].data_ptr(), window->pixels.data(), window->pixels.size());
   }
-  return frames.narrow(0, 0, found);
+  const torch::Tensor read = frames.narrow(0, 0, found);
+  return length == 1 ? read.squeeze(1) : read;
 }
 
 }  // namespace
@@ -145,7 +147,8 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
     vit::BackboneOptions wanted = options.backbone;
     wanted.named_precision = options.precision != "auto";
     if (vit::is_compared(wanted, device, precision)) {
-      if (!check) check = first_frames(input, options, 4);
+      if (!check)
+        check = first_frames(input, options, options.selection.windows.is_of_clips() ? 2 : 4);
       wanted.check = check;
     }
     auto backbone = vit::make_backbone(wanted, device, precision);

@@ -39,9 +39,9 @@ class ComputeDevices {
 
 // Samples the input before the job, to check the backbone's precision.
 
-// Starts a thread that reads the first readable frames of the input, at most `count`. The returned
-// function waits for them and returns an empty input if there are none. Every worker of a job gets
-// the same frames. `input` and `options` must outlive it.
+// Starts a thread that reads the first readable frames (or windows) of the input, at most `count`.
+// The returned function waits for them and returns an empty input if there are none. Every worker
+// of a job gets the same frames. `input` and `options` must outlive it.
 std::function<vit::CheckInput()> first_frames(const frames::ExamList& input,
                                               const ExtractOptions& options, std::int64_t count);
 

@@ -15,12 +15,12 @@
 namespace coldframe::extract {
 
 ExamAssembly::ExamAssembly(std::int64_t dimension, std::vector<std::string> views,
-                           std::optional<cache::Cut> cut)
-    : dimension_(dimension), views_(std::move(views)), cut_(std::move(cut)) {}
+                           std::optional<cache::Cut> cut, std::size_t steps)
+    : dimension_(dimension), views_(std::move(views)), cut_(std::move(cut)), steps_(steps) {}
 
 std::vector<std::byte> ExamAssembly::stored_tokens(std::span<const float> row) const {
   if (!cut_ || cut_->is_pixels()) return {};
-  const auto tokens = row.subspan(static_cast<std::size_t>(dimension_));
+  const auto tokens = row.subspan(width());
   std::vector<std::byte> bytes(tokens.size() * bytes_of(cut_->storage));
   store(tokens, cut_->storage, bytes);
   return bytes;
@@ -30,8 +30,8 @@ ExamAssembly::Whole ExamAssembly::add_feature(const FeatureIndex& place, std::sp
                                               std::vector<std::byte>&& tokens) {
   if (dropped_.contains(place.task)) return std::nullopt;
   Pending& exam = pending_[place.task];
-  const auto feature = row.first(static_cast<std::size_t>(dimension_));
-  const Row to{place.view, place.slot};
+  const auto feature = row.first(width());
+  const Row to{place.view, place.window};
   if (!tokens.empty()) exam.cuts.emplace(to, std::move(tokens));
   if (place.tiles == 1) {
     std::ranges::copy(feature, row_of(exam, to).begin());
@@ -45,18 +45,18 @@ ExamAssembly::Whole ExamAssembly::add_feature(const FeatureIndex& place, std::sp
 std::span<float> ExamAssembly::row_of(Pending& exam, const Row& row) const {
   exam.features.resize(views_.size());
   std::vector<float>& values = exam.features[row.first];
-  const auto width = static_cast<std::size_t>(dimension_), end = (row.second + 1) * width;
+  const std::size_t end = (row.second + 1) * width();
   if (values.size() < end) values.resize(end, std::numeric_limits<float>::quiet_NaN());
-  return std::span(values).subspan(end - width, width);
+  return std::span(values).subspan(end - width(), width());
 }
 
 void ExamAssembly::add_pixels(const FeatureIndex& place, std::vector<std::byte>&& pixels) {
   if (dropped_.contains(place.task)) return;
-  pending_[place.task].cuts.emplace(Row{place.view, place.slot}, std::move(pixels));
+  pending_[place.task].cuts.emplace(Row{place.view, place.window}, std::move(pixels));
 }
 
 void ExamAssembly::pool(Pending& exam, const FeatureIndex& place, std::span<const float> feature) {
-  const Row row{place.view, place.slot};
+  const Row row{place.view, place.window};
   Pooled& pooled = exam.open[row];
   pooled.sum.resize(feature.size());
   for (std::size_t i = 0; i < feature.size(); ++i) pooled.sum[i] += feature[i];
@@ -68,13 +68,23 @@ void ExamAssembly::pool(Pending& exam, const FeatureIndex& place, std::span<cons
   ++exam.complete;
 }
 
+// All rows of a window are present, or none.
+std::size_t ExamAssembly::windows_with_rows(const Pending& exam) const {
+  std::set<std::size_t> windows;
+  for (std::size_t row = 0; row < exam.info->frames(); ++row)
+    if (exam.info->present[row])
+      windows.insert((exam.features_of_rows.empty() ? row : exam.features_of_rows[row]) / steps_);
+  return windows.size();
+}
+
 ExamAssembly::Whole ExamAssembly::add_exam(std::size_t task, cache::ExamInfo info,
-                                           std::vector<std::string> thumbnails) {
+                                           std::vector<std::string> thumbnails,
+                                           std::vector<std::size_t> features_of_rows) {
   Pending& pending = pending_[task];
-  const auto present = std::ranges::count_if(info.present, [](auto mask) { return mask != 0; });
-  pending.expected = static_cast<std::size_t>(present) * views_.size();
   pending.info = std::move(info);
   pending.thumbnails = std::move(thumbnails);
+  pending.features_of_rows = std::move(features_of_rows);
+  pending.expected = windows_with_rows(pending) * views_.size();
   return take_if_complete(task, pending);
 }
 
@@ -83,15 +93,30 @@ void ExamAssembly::drop(std::size_t task) {
   dropped_.insert(task);
 }
 
-cache::ExamFeatures ExamAssembly::put_together(Pending&& pending) const {
-  cache::ExamFeatures exam{std::move(*pending.info), {}, std::move(pending.thumbnails)};
-  const auto width = static_cast<std::size_t>(dimension_);
-  pending.features.resize(views_.size());
-  for (std::size_t view = 0; view < views_.size(); ++view) {
-    std::vector<float>& values = pending.features[view];
-    values.resize(exam.info.frames() * width, std::numeric_limits<float>::quiet_NaN());
-    exam.views.push_back({views_[view], std::move(values)});
+std::vector<float> ExamAssembly::rows_in_order(const Pending& exam,
+                                               std::vector<float>&& features) const {
+  constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
+  const auto dimension = static_cast<std::size_t>(dimension_);
+  if (exam.features_of_rows.empty()) {
+    features.resize(exam.info->frames() * dimension, kMissing);
+    return std::move(features);
   }
+  std::vector<float> rows(exam.info->frames() * dimension, kMissing);
+  for (std::size_t row = 0; row < exam.features_of_rows.size(); ++row) {
+    const std::size_t from = exam.features_of_rows[row] * dimension;
+    if (from < features.size())
+      std::copy_n(features.begin() + static_cast<std::ptrdiff_t>(from), dimension,
+                  rows.begin() + static_cast<std::ptrdiff_t>(row * dimension));
+  }
+  return rows;
+}
+
+cache::ExamFeatures ExamAssembly::put_together(Pending&& pending) const {
+  cache::ExamFeatures exam{{}, {}, std::move(pending.thumbnails)};
+  pending.features.resize(views_.size());
+  for (std::size_t view = 0; view < views_.size(); ++view)
+    exam.views.push_back({views_[view], rows_in_order(pending, std::move(pending.features[view]))});
+  exam.info = std::move(*pending.info);
   if (cut_) put_cuts(pending, exam);
   return exam;
 }
@@ -136,8 +161,10 @@ FeatureSink::FeatureSink(std::size_t tasks, const vit::Backbone& backbone,
     : times_(options.backbone.times),
       progress_("extract", "exams", tasks),
       assembly_(backbone.dimension(), augment::view_names(options.augmentation),
-                cut_of(options, backbone)),
+                cut_of(options, backbone), static_cast<std::size_t>(backbone.clip_steps())),
       keeps_pixels_(options.cut == 0),
+      row_name_(row_name_of(backbone)),
+      input_name_(input_name_of(backbone)),
       writer_(writer),
       strict_(options.strict),
       queue_(options.cut ? kWaitingWithCut : kWaiting),
@@ -147,12 +174,12 @@ FeatureSink::~FeatureSink() {
   queue_.close();
 }
 
-void FeatureSink::add_pixels(const DecodedFrame& frame) {
+void FeatureSink::add_pixels(const DecodedWindow& window) {
   if (!keeps_pixels_) return;
-  const auto pixels = std::as_bytes(std::span(frame.pixels));
+  const auto pixels = std::as_bytes(std::span(window.pixels));
   std::vector<std::byte> stored(pixels.begin(), pixels.end());
   const std::lock_guard lock(mutex_);
-  assembly_.add_pixels(frame.place, std::move(stored));
+  assembly_.add_pixels(window.place, std::move(stored));
 }
 
 void FeatureSink::add_feature(const FeatureIndex& place, std::span<const float> row) {
@@ -188,12 +215,14 @@ std::optional<FeatureSink::Work> FeatureSink::take(DecodedExam&& exam) {
   if (!exam.basis.order.empty() && exam.info.frames() > 1) ++result_.orders[exam.basis.order];
   for (frames::Note& note : exam.notes)
     ++result_.notes.try_emplace(note.text, NoteCount{0, std::move(note.file)}).first->second.exams;
-  return take(assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails)));
+  return take(assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails),
+                                 std::move(exam.features_of_rows)));
 }
 
 void FeatureSink::tell_rate() {
   const std::lock_guard lock(mutex_);
-  progress_.set_note(concat(fixed(static_cast<double>(computed_) / seconds(), 1), " frames/s"));
+  progress_.set_note(
+      concat(fixed(static_cast<double>(computed_) / seconds(), 1), " ", input_name_, "s/s"));
 }
 
 std::size_t FeatureSink::unfinished() {
@@ -272,7 +301,7 @@ void FeatureSink::record(cache::Failure&& failure, bool is_known) {
     throw DataError(concat("exam '", failure.exam, "': ", failure.reason, " (--strict)"));
   log_warning(concat(
       "exam '", failure.exam, "'",
-      of_frames ? concat(", ", plural(failure.frames, "frame"), " that cannot be read and keep",
+      of_frames ? concat(", ", plural(failure.frames, row_name_), " that cannot be read and keep",
                          failure.frames == 1 ? "s its slot" : " their slots")
                 : " failed",
       ": ", failure.reason));
@@ -289,9 +318,9 @@ DeviceResult compute(const ComputeDevice& device, const ExtractOptions& options,
   queue.deepen(static_cast<std::size_t>(batch.size()));
   auto told = Clock::now();
   while (auto decoded = queue.pop()) {
-    if (auto* frame = std::get_if<DecodedFrame>(&*decoded)) {
-      sink.add_pixels(*frame);
-      batch.add(std::move(*frame));
+    if (auto* window = std::get_if<DecodedWindow>(&*decoded)) {
+      sink.add_pixels(*window);
+      batch.add(std::move(*window));
       if (auto used = batch.take_used(); !used.empty()) {
         queue.recycle(std::move(used));
         queue.deepen(static_cast<std::size_t>(batch.size()));

@@ -30,57 +30,65 @@ namespace coldframe::extract {
 
 // Reassembles exams from the features of mixed batches.
 
-// Averages the features of a frame's tiles as they arrive, so that memory holds one feature per
-// frame for any number of tiles. The call that completes an exam returns it, so that a long exam
+// Averages the features of a window's tiles as they arrive, so that memory holds one feature per
+// row for any number of tiles. The call that completes an exam returns it, so that a long exam
 // delays no other; the exam's ordinal preserves the input's order.
 class ExamAssembly {
  public:
   using Whole = std::optional<cache::ExamFeatures>;  // nullopt: the exam is incomplete
 
-  // `views`: names of the views of every frame, "clean" first. `cut`: what else to keep of every
-  // frame; excludes tiles.
+  // `views`: names of the views of every window, "clean" first. `cut`: what else to keep of every
+  // frame; excludes tiles and clips. `steps`: features of each window.
   explicit ExamAssembly(std::int64_t dimension, std::vector<std::string> views = {"clean"},
-                        std::optional<cache::Cut> cut = {});
+                        std::optional<cache::Cut> cut = {}, std::size_t steps = 1);
 
   // The tokens after a feature, encoded as the cut stores them; {} if the cut stores no tokens.
   // Safe to call concurrently with any other function: rounding to float16 takes longer than all
   // else here.
   std::vector<std::byte> stored_tokens(std::span<const float> row) const;
-  // Adds a frame's feature (the row may continue after it) and stored_tokens() of the same row.
+  // Adds a window's features (the row may continue after them) and stored_tokens() of the same row.
   Whole add_feature(const FeatureIndex& place, std::span<const float> row,
                     std::vector<std::byte>&& tokens = {});
   // Adds a frame's pixels, before its feature, if the cut stores pixels.
   void add_pixels(const FeatureIndex& place, std::vector<std::byte>&& pixels);
-  // Call after its last frame was decoded; `thumbnails` as in ExamFeatures.
-  Whole add_exam(std::size_t task, cache::ExamInfo info, std::vector<std::string> thumbnails = {});
+  // Call after its last frame was decoded; `thumbnails` as in ExamFeatures, `features_of_rows` as
+  // in DecodedExam.
+  Whole add_exam(std::size_t task, cache::ExamInfo info, std::vector<std::string> thumbnails = {},
+                 std::vector<std::size_t> features_of_rows = {});
   void drop(std::size_t task);  // discards its features, present and still to arrive
   std::size_t unfinished() const { return pending_.size(); }  // exams of which memory holds a part
 
  private:
-  using Row = std::pair<std::size_t, std::size_t>;  // view, slot
+  using Row = std::pair<std::size_t, std::size_t>;  // view, window
   // Sums in float64, so that the float32 mean does not depend on the order of tiles.
   struct Pooled {
     std::vector<double> sum;
     std::size_t tiles = 0;  // summed so far
   };
   struct Pending {
-    std::map<Row, Pooled> open;                  // with tiles missing
-    std::vector<std::vector<float>> features;    // per view [slots so far, D]; NaN: missing
-    std::size_t complete = 0;                    // of these rows
+    std::map<Row, Pooled> open;  // with tiles missing
+    // Per view [windows so far, steps · D]; NaN: missing.
+    std::vector<std::vector<float>> features;
+    std::size_t complete = 0;                    // of these windows
     std::map<Row, std::vector<std::byte>> cuts;  // as stored
     std::optional<cache::ExamInfo> info;
     std::vector<std::string> thumbnails;
-    std::size_t expected = 0;  // rows of present slots to be computed, once `info` is there
+    std::vector<std::size_t> features_of_rows;
+    std::size_t expected = 0;  // windows of present rows to be computed, once `info` is there
   };
   cache::ExamFeatures put_together(Pending&& exam) const;
   void put_cuts(Pending& pending, cache::ExamFeatures& exam) const;
   std::span<float> row_of(Pending& exam, const Row& row) const;
+  std::size_t width() const { return steps_ * static_cast<std::size_t>(dimension_); }
+  std::size_t windows_with_rows(const Pending& exam) const;
+  std::vector<float> rows_in_order(const Pending& exam, std::vector<float>&& features) const;
   void pool(Pending& exam, const FeatureIndex& place, std::span<const float> feature);
   Whole take_if_complete(std::size_t task, Pending& pending);
 
   std::int64_t dimension_;
   std::vector<std::string> views_;
   std::optional<cache::Cut> cut_;
+  std::size_t steps_;
   std::map<std::size_t, Pending> pending_;  // by task
   std::set<std::size_t> dropped_;           // their features may still arrive
 };
@@ -98,7 +106,7 @@ class FeatureSink {
               const ExtractOptions& options);
   ~FeatureSink();
 
-  void add_pixels(const DecodedFrame& frame);
+  void add_pixels(const DecodedWindow& window);
   void add_feature(const FeatureIndex& place, std::span<const float> row);
   void add_exam(DecodedExam&& exam);
   void tell_rate();          // logs progress; not for every frame
@@ -129,7 +137,9 @@ class FeatureSink {
   Progress progress_;
   ExamAssembly assembly_;
   bool keeps_pixels_;
-  std::size_t computed_ = 0;  // frames
+  std::string row_name_;      // of lost ones
+  std::string input_name_;    // of computed ones
+  std::size_t computed_ = 0;  // windows
   PipelineResult result_;     // exams, failures and lost frames: owned by the writing thread
 
   cache::ShardWriter& writer_;

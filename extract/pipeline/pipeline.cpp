@@ -10,17 +10,19 @@
 #include "extract/input/patients.h"
 #include "extract/pipeline/decode_stage.h"
 #include "extract/pipeline/feature_sink.h"
+#include "extract/pipeline/window_frames.h"
 
 namespace coldframe::extract {
 
 namespace {
 
-DecodeSettings decode_settings(const ExtractOptions& options) {
+DecodeSettings decode_settings(const ExtractOptions& options, const vit::Backbone& backbone) {
   DecodeSettings settings;
   settings.preprocessing = options.preprocessing;
   settings.selection = options.selection;
   settings.reader = options.reader;
   settings.augmentation = options.augmentation;
+  settings.steps = static_cast<std::size_t>(backbone.clip_steps());
   settings.thumbnails = options.thumbnails;
   settings.min_frames = options.min_frames;
   settings.threads = decode_threads_of(options);
@@ -40,12 +42,16 @@ std::string join_batches(const std::vector<DeviceResult>& results) {
 
 PipelineResult run_pipeline(const frames::ExamList& exams, const ExtractOptions& options,
                             std::span<const ComputeDevice> devices, cache::ShardWriter& writer) {
-  FeatureSink sink(exams.exams.size(), *devices.front().backbone, writer, options);
+  const vit::Backbone& backbone = *devices.front().backbone;
+  const auto frames = static_cast<std::size_t>(backbone.clip_frames());
+  FeatureSink sink(exams.exams.size(), backbone, writer, options);
   std::vector<DeviceResult> results(devices.size());
   {
-    DecodedQueue queue(static_cast<std::size_t>(3 * options.preprocessing.image_size.pixels()),
-                       devices.size());
-    const DecodeStage decoder(exams, decode_settings(options), queue);
+    const auto pixels = static_cast<std::size_t>(options.preprocessing.image_size.pixels());
+    constexpr std::size_t kLeastWindows = 4;
+    DecodedQueue queue(3 * pixels * frames, devices.size(),
+                       std::max(kLeastWindows, DecodedQueue::kLeast / frames));
+    const DecodeStage decoder(exams, decode_settings(options, backbone), queue);
     const auto work = [&](std::size_t i) {
       try {
         results[i] = compute(devices[i], options, queue, sink);
@@ -59,6 +65,8 @@ PipelineResult run_pipeline(const frames::ExamList& exams, const ExtractOptions&
 
   PipelineResult result = sink.finish();
   result.views = 1 + options.augmentation.views;
+  result.input_name = input_name_of(backbone);
+  result.row_name = row_name_of(backbone);
   const std::size_t done = result.exams + result.failures.size() + result.unchanged;
   result.stopped = stop_requested() && done < exams.exams.size();
   result.seconds = sink.seconds();
@@ -85,7 +93,7 @@ std::string computed(const ExtractSummary& summary) {
   const double busy = result.seconds > 0 ? 100 * result.compute_s / result.seconds : 0;
   return concat("computed   ", result.batch, ", busy ", fixed(busy, 0), " % of the time, at most ",
                 human_bytes(result.peak_device_bytes), " in tensors",
-                result.repeated ? concat("; ", plural(result.repeated, "frame"),
+                result.repeated ? concat("; ", plural(result.repeated, result.input_name),
                                          " seen before were not computed again")
                                 : "",
                 "\n");
@@ -129,8 +137,10 @@ std::string describe_backbone(const ExtractSummary& summary) {
           ? concat("random weights of seed ", backbone["seed"].get<std::uint64_t>())
           : concat(summary.weights, " (SHA-256 ",
                    backbone["sha256"].get<std::string>().substr(0, 12), "…)");
-  return concat("backbone   ", shape_of(backbone), "images of ", summary.image_size, "; ", source,
-                "\n");
+  const std::string clip =
+      summary.clip_frames > 1 ? concat("windows of ", summary.clip_frames, " ") : "";
+  return concat("backbone   ", shape_of(backbone), clip, "images of ", summary.image_size, "; ",
+                source, "\n");
 }
 
 constexpr std::size_t kShown = 20;
@@ -145,11 +155,12 @@ std::string lost_text(const PipelineResult& result) {
   if (result.lost.empty()) return "";
   std::set<std::string> exams;
   for (const cache::Failure& lost : result.lost) exams.insert(lost.exam);
-  std::string text = concat("masked     ", plural(lost_frames(result), "frame"), " of ",
+  std::string text = concat("masked     ", plural(lost_frames(result), result.row_name), " of ",
                             plural(exams.size(), "exam"), " that cannot be read\n");
   for (std::size_t i = 0; i < result.lost.size() && i < kShown; ++i)
-    text += concat("lost       exam '", result.lost[i].exam, "', ",
-                   plural(result.lost[i].frames, "frame"), ": ", result.lost[i].reason, "\n");
+    text +=
+        concat("lost       exam '", result.lost[i].exam, "', ",
+               plural(result.lost[i].frames, result.row_name), ": ", result.lost[i].reason, "\n");
   if (result.lost.size() > kShown)
     text += concat("           and ", result.lost.size() - kShown, " more (--json lists all)\n");
   return text;
@@ -223,11 +234,11 @@ std::string to_text(const ExtractSummary& summary) {
   const PipelineResult& result = summary.result;
   std::string text = describe_backbone(summary);
   if (result.exams)
-    text +=
-        concat("extracted  ", plural(result.exams, "exam"), ", ", plural(result.frames, "frame"),
-               result.views > 1 ? concat(" in ", result.views, " views") : "", " in ",
-               human_duration(result.seconds), " (", fixed(frames_per_second(result), 1),
-               " frames/s on ", summary.device, ", ", summary.precision, ")\n");
+    text += concat("extracted  ", plural(result.exams, "exam"), ", ",
+                   plural(result.frames, result.row_name),
+                   result.views > 1 ? concat(" in ", result.views, " views") : "", " in ",
+                   human_duration(result.seconds), " (", fixed(frames_per_second(result), 1), " ",
+                   result.row_name, "s/s on ", summary.device, ", ", summary.precision, ")\n");
   if (result.exams) text += computed(summary);
   if (summary.resources) text += concat("machine    ", to_text(*summary.resources), "\n");
   if (summary.unchanged)
@@ -246,7 +257,7 @@ std::string to_text(const ExtractSummary& summary) {
     text += concat("           and ", result.failures.size() - kShown,
                    " more: coldframe cache info --json ", summary.cache, "\n");
   text += concat("cache      ", summary.cache, ": ", plural(summary.cached_exams, "exam"), ", ",
-                 plural(summary.cached_frames, "frame"), ", ", summary.dimension,
+                 plural(summary.cached_frames, result.row_name), ", ", summary.dimension,
                  " features each, ", cut_text(summary), human_bytes(summary.cache_bytes), "\n");
   return text;
 }
@@ -265,6 +276,7 @@ Json to_json(const ExtractSummary& summary) {
             {"backbone", summary.backbone},
             {"weights", summary.weights},
             {"image_size", summary.image_size},
+            {"clip_frames", summary.clip_frames},
             {"extracted", {{"exams", result.exams}, {"frames", result.frames}}},
             {"views", result.views},
             {"seconds", json_number(result.seconds)},

@@ -26,9 +26,10 @@ struct NoteCount {
 };
 
 struct PipelineResult {
-  std::size_t exams = 0, frames = 0;     // written
-  std::size_t views = 1;                 // of each of these frames
-  std::vector<cache::Failure> failures;  // of exams
+  std::size_t exams = 0, frames = 0;                     // written; of clips, rows
+  std::string input_name = "frame", row_name = "frame";  // as window_frames.h has them
+  std::size_t views = 1;                                 // of each of these frames
+  std::vector<cache::Failure> failures;                  // of exams
   std::vector<cache::Failure>
       lost;                       // of frames: masked in exams that are written, or were so before
   std::size_t partly_finite = 0;  // frames with some NaN or infinite values
@@ -65,6 +66,7 @@ struct ExtractSummary {
   std::size_t patients = 0;       // of the input
   frames::PatientNames patient_names;
   ImageSize image_size{};
+  std::int64_t clip_frames = 1;
   PipelineResult result;
   std::map<std::string, double> stages{};  // seconds, as StageTimes has them
   std::size_t unchanged = 0, metadata_updated = 0;

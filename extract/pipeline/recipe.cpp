@@ -27,8 +27,9 @@ void record(const OptionRows& rows, cache::Recipe& recipe) {
 // which type; views, thumbnails and a cut are of the cache.
 OptionRows rows_of_frames(ExtractOptions& options) {
   OptionRows rows;
-  for (const OptionRows& group : {pixel_options(options), backbone_options(options),
-                                  input_options(options), storage_options(options)})
+  for (const OptionRows& group :
+       {pixel_options(options), backbone_options(options), clip_options(options),
+        input_options(options), storage_options(options)})
     std::ranges::copy_if(group, std::back_inserter(rows), [](const OptionRow& row) {
       return !row.key.empty() && row.name != std::string_view("thumbnails");
     });
@@ -58,6 +59,7 @@ void require_followed(const cache::Recipe& recipe, ExtractOptions options) {
   cache::Recipe made = recipe;  // for what these options do not decide
   made.features["preprocessing"] = preprocess::to_json(options.preprocessing);
   made.features.erase("reading");
+  made.features.erase("clip");
   made.storage = Json::object();
   for (const char* key : {"views", "augment", "thumbnails", "cut"})
     if (recipe.storage.contains(key)) made.storage[key] = recipe.storage[key];
@@ -104,6 +106,7 @@ cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& ba
   record(storage_options(chosen), recipe);
   if (const auto cut = cut_of(options, backbone)) recipe.storage["cut"] = cache::to_json(*cut);
   record(input_options(chosen), recipe);
+  record(clip_options(chosen), recipe);
   if (const std::string name = weights_name(options.backbone); !name.empty())
     recipe.notes["weights"] = name;
   if (options.repeated) recipe.notes["options"] = *options.repeated;
@@ -122,6 +125,7 @@ ExtractOptions follow_recipe(const cache::Recipe& recipe, ExtractOptions options
     if (streams != frames::kNoStreams && std::ranges::find(columns, streams) == columns.end())
       columns.push_back(streams);
     finish_input(options);
+    finish_clips(options);
     finish_pixels(options);
     finish_backbone(options);
     require_followed(recipe, options);

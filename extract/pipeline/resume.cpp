@@ -28,11 +28,12 @@
 #include "extract/input/opened_exam.h"
 #include "extract/input/select_frames.h"
 #include "extract/pipeline/crop_plan.h"
+#include "extract/pipeline/window_frames.h"
 #include "extract/preprocess/preprocessing.h"
 
 namespace coldframe::extract {
 
-// Finds which row or file of the input each cached frame came from.
+// Finds which row or file of the input each cached frame (of a window: its middle frame) came from.
 
 // True if every slot is a file of its own, so that stated times are labels and no reader computed
 // them.
@@ -40,9 +41,7 @@ bool one_file_per_frame(const cache::ExamInfo& cached);
 
 // The item that each cached slot came from, where the files have the same content as then; empty
 // when the input no longer tells. Clips that lie elsewhere than then are opened.
-std::vector<std::size_t> items_of_slots(const frames::ExamSpec& exam,
-                                        const frames::FrameSelection& selection,
-                                        const frames::ReaderOptions& reader,
+std::vector<std::size_t> items_of_slots(const frames::ExamSpec& exam, const PlanOptions& options,
                                         const cache::ExamInfo& cached);
 
 // Tells whether the sources of a cached exam still are what its features were computed from.
@@ -265,6 +264,14 @@ bool metadata_differs(const ExamInfo& before, const ExamInfo& now,
          before.source_stamp != now.source_stamp || before.frame_source != now.frame_source;
 }
 
+// Of a row of single files, as extraction gives it.
+double time_of_row(const ExamSpec& exam, const ExamInfo& cached, std::size_t row,
+                   const frames::ExamItem& middle) {
+  const auto seen = seen_by_window(cached, row);
+  if (!seen) return middle.time_s;
+  return middle_time(exam.items.at(seen->first).time_s, exam.items.at(seen->second).time_s);
+}
+
 // The cached exam as the input now describes it; empty when only extraction can tell.
 std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamSpec& exam,
                                     const PlanOptions& options, const Comparison& sources,
@@ -275,13 +282,14 @@ std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamSpe
   take_stated(exam, now);
   now.frame_columns.clear();
   keep_crops(cached, now);
+  keep_window_columns(cached, now);
   if (freshness == Freshness::kUnreadable) {
     log_warning(concat("exam '", exam.id, "': its cached features are kept, but its source cannot ",
                        "be read any more: ", fault));
     now.frame_columns = cached.frame_columns;
     return now;
   }
-  const auto item_of_slot = items_of_slots(exam, options.selection, options.reader, cached);
+  const auto item_of_slot = items_of_slots(exam, options, cached);
   if (item_of_slot.empty()) return std::nullopt;
   now.source_stamp = stamp;
   auto stated = frame_columns_of(input, exam, item_of_slot);
@@ -289,7 +297,7 @@ std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamSpe
   for (std::size_t slot = 0; slot < now.frames(); ++slot) {
     const frames::ExamItem& item = exam.items[item_of_slot[slot]];
     now.frame_source[slot] = item.name;
-    if (one_file_per_frame(cached)) now.time_s[slot] = item.time_s;
+    if (one_file_per_frame(cached)) now.time_s[slot] = time_of_row(exam, cached, slot, item);
   }
   return now;
 }
@@ -423,15 +431,16 @@ bool one_slot_per_item(const ExamSpec& exam, const ExamInfo& cached) {
 }
 
 // Replays the selection of `extract` over items of one frame each.
-std::vector<std::size_t> selected_items(const ExamSpec& exam,
-                                        const frames::FrameSelection& selection) {
+std::vector<std::size_t> selected_items(const ExamSpec& exam, const PlanOptions& options,
+                                        const ExamInfo& cached) {
   std::vector<double> times;
   for (const auto& item : exam.items) times.push_back(item.time_s);
   try {
     std::vector<std::size_t> items(times.size());
     std::iota(items.begin(), items.end(), std::size_t{0});
-    const auto slots = frames::select_slots(exam, items, times, selection);
-    return {slots.begin(), slots.end()};
+    const ExamWindows windows(frames::select_windows(exam, items, times, options.selection),
+                              options.steps);
+    return holds_rows_of(cached, windows) ? windows.middles() : std::vector<std::size_t>();
   } catch (const DataError&) {  // the times no longer serve; extraction says why
     return {};
   }
@@ -446,6 +455,13 @@ bool are_items(const std::vector<std::size_t>& items, const ExamSpec& exam,
       return false;
   }
   return true;
+}
+
+// Steps of overlapping windows may have one middle frame.
+bool share_frames(const ExamInfo& cached, std::size_t row) {
+  const auto own = seen_by_window(cached, row), before = seen_by_window(cached, row - 1);
+  return own && before && own->first <= before->second &&
+         cached.frame_index[row] == cached.frame_index[row - 1];
 }
 
 // Clips: the item whose file and range hold the cached frame; a missing frame names its item, one
@@ -463,7 +479,8 @@ std::vector<std::size_t> matching_items(const ExamSpec& exam, const ExamInfo& ca
     };
     // Rows of one file with other crops: its frames begin again.
     const bool begins_again = slot > 0 && cached.present[slot] && cached.present[slot - 1] &&
-                              item == item_of_slot.back() && index <= cached.frame_index[slot - 1];
+                              item == item_of_slot.back() &&
+                              index <= cached.frame_index[slot - 1] && !share_frames(cached, slot);
     if (begins_again) ++item;
     while (item < exam.items.size() && !holds(exam.items[item])) ++item;
     if (item >= exam.items.size()) return {};
@@ -473,13 +490,15 @@ std::vector<std::size_t> matching_items(const ExamSpec& exam, const ExamInfo& ca
 }
 
 // As extraction would choose them.
-std::vector<std::size_t> opened_items(const ExamSpec& exam, const frames::FrameSelection& selection,
-                                      const frames::ReaderOptions& reader, const ExamInfo& cached) {
+std::vector<std::size_t> opened_items(const ExamSpec& exam, const PlanOptions& options,
+                                      const ExamInfo& cached) {
   std::vector<std::size_t> items;
   try {
-    const frames::OpenedExam opened(exam, reader);
-    for (const std::int64_t slot : opened.select(selection)) {
-      const auto& place = opened.slots()[static_cast<std::size_t>(slot)];
+    const frames::OpenedExam opened(exam, options.reader);
+    const ExamWindows windows(opened.windows(options.selection), options.steps);
+    if (!holds_rows_of(cached, windows)) return {};
+    for (const std::size_t slot : windows.middles()) {
+      const auto& place = opened.slots()[slot];
       if (items.size() >= cached.frames() ||
           (place.source != nullptr && place.index != cached.frame_index[items.size()]))
         return {};
@@ -491,6 +510,10 @@ std::vector<std::size_t> opened_items(const ExamSpec& exam, const frames::FrameS
   return items;
 }
 
+bool has_other_times(const ExamSpec& exam, const ExamInfo& cached) {
+  return stamp_of_times(exam) != parse_stamp(cached.source_stamp).times;
+}
+
 // A selection by time may fall on other items where the input states other times than before, or
 // another zero; one of instants, where it states other streams.
 bool may_choose_others(const ExamSpec& exam, const frames::FrameSelection& selection,
@@ -499,8 +522,7 @@ bool may_choose_others(const ExamSpec& exam, const frames::FrameSelection& selec
   if (selection.chooses() && std::ranges::any_of(exam.items, has_stream)) return true;
   const bool same_zero = exam.elapsed_start == cached.elapsed_start ||
                          (std::isnan(exam.elapsed_start) && std::isnan(cached.elapsed_start));
-  return selection.follows_times() &&
-         (!same_zero || stamp_of_times(exam) != parse_stamp(cached.source_stamp).times);
+  return selection.follows_times() && (!same_zero || has_other_times(exam, cached));
 }
 
 }  // namespace
@@ -509,22 +531,23 @@ bool one_file_per_frame(const ExamInfo& cached) {
   return cached.source_kind == "image" || cached.source_kind == "images";
 }
 
-std::vector<std::size_t> items_of_slots(const ExamSpec& exam,
-                                        const frames::FrameSelection& selection,
-                                        const frames::ReaderOptions& reader,
+std::vector<std::size_t> items_of_slots(const ExamSpec& exam, const PlanOptions& options,
                                         const ExamInfo& cached) {
+  const frames::FrameSelection& selection = options.selection;
   // A clip's own times are not known here, nor have they changed.
   const bool by_item =
       one_file_per_frame(cached) || (one_slot_per_item(exam, cached) && !selection.follows_times());
   const bool may_differ = may_choose_others(exam, selection, cached);
+  // Windows by time may have other frames between the same first and last ones.
+  if (may_differ && selection.windows.follows_times() && has_other_times(exam, cached)) return {};
   const bool same_names = names_part(parse_stamp(cached.source_stamp)) == digest_of_names(exam);
   std::vector<std::size_t> items;
   if (by_item) {
-    items = selected_items(exam, selection);
+    items = selected_items(exam, options, cached);
   } else if (same_names && !may_differ) {
     items = matching_items(exam, cached);
   } else {
-    items = opened_items(exam, selection, reader, cached);
+    items = opened_items(exam, options, cached);
   }
   if (items.size() != cached.frames()) return {};
   return by_item && may_differ && !are_items(items, exam, cached) ? std::vector<std::size_t>()

@@ -106,21 +106,25 @@ std::unique_ptr<Streams> make_streams(const torch::Device& device) {
 using Stream = Streams::Stream;
 
 Staging::Staging(Streams& streams, const ImageSize& image_size, std::int64_t dimension,
-                 Forward forward)
+                 Forward forward, std::int64_t clip_frames)
     : streams_(streams),
       image_size_(image_size),
+      clip_frames_(clip_frames),
       dimension_(dimension),
       forward_(std::move(forward)) {
-  for (Slot& slot : slots_)
-    slot.host = torch::empty({0, image_size.height, image_size.width, 3}, torch::kUInt8);
+  for (Slot& slot : slots_) slot.host = torch::empty(sizes_of(0), torch::kUInt8);
+}
+
+std::vector<std::int64_t> Staging::sizes_of(std::int64_t count) const {
+  if (clip_frames_ == 1) return {count, image_size_.height, image_size_.width, 3};
+  return {count, clip_frames_, image_size_.height, image_size_.width, 3};
 }
 
 void Staging::reserve(int number, std::int64_t count) {
   Slot& slot = at(number);
   TORCH_INTERNAL_ASSERT(!slot.submitted);
   if (slot.host.size(0) >= count) return;
-  const auto host =
-      streams_.host_memory({count, image_size_.height, image_size_.width, 3}, torch::kUInt8);
+  const auto host = streams_.host_memory(sizes_of(count), torch::kUInt8);
   slot.features = streams_.host_memory({count, dimension_}, torch::kFloat32);
   slot.host = host;
 }
@@ -130,8 +134,7 @@ void Staging::reserve(int number, std::int64_t count) {
 void Staging::give_device_memory(Slot& slot, int number, std::int64_t count) {
   if (!slot.device.defined() || slot.device.size(0) < count) {
     slot.device = torch::Tensor();
-    slot.device = streams_.device_memory({count, image_size_.height, image_size_.width, 3},
-                                         slot.host.scalar_type());
+    slot.device = streams_.device_memory(sizes_of(count), slot.host.scalar_type());
     streams_.record(finished(number), Stream::kCompute);
   }
   streams_.wait_for(Stream::kCopy, finished(number));
@@ -151,9 +154,9 @@ void Staging::submit(int number, std::int64_t begin, std::int64_t count) {
   }
   if (!slot.submitted) streams_.record(started(number), Stream::kCompute);
   slot.submitted = true;
-  streams_.run(Stream::kCompute, [this, to, out] {
+  streams_.run(Stream::kCompute, [this, to, out, number, begin] {
     const torch::InferenceMode guard;
-    out.copy_(forward_(to), /*non_blocking=*/true);
+    out.copy_(forward_(to, number, begin), /*non_blocking=*/true);
   });
   streams_.record(finished(number), Stream::kCompute);
 }

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "common/text/text.h"
 #include "common/torch/tensor.h"
@@ -52,16 +54,19 @@ class Staging {
  public:
   static constexpr int kSlots = 2;
 
-  // frames [n, H, W, 3] uint8 on the device -> [n, D] float32 there or on the CPU; runs on the
-  // compute stream.
-  using Forward = std::function<torch::Tensor(const torch::Tensor& frames)>;
+  // frames [n, H, W, 3], or clips [n, T, H, W, 3], uint8 on the device, the rows from `begin` on of
+  // a slot -> [n, D] float32 there or on the CPU; runs on the compute stream.
+  using Forward =
+      std::function<torch::Tensor(const torch::Tensor& frames, int slot, std::int64_t begin)>;
 
-  Staging(Streams& streams, const ImageSize& image_size, std::int64_t dimension, Forward forward);
+  Staging(Streams& streams, const ImageSize& image_size, std::int64_t dimension, Forward forward,
+          std::int64_t clip_frames = 1);
 
-  // Allocates `count` frames in an empty slot; c10::OutOfMemoryError.
+  // Allocates `count` frames (or clips) in an empty slot; c10::OutOfMemoryError.
   void reserve(int slot, std::int64_t count);
   std::int64_t capacity(int slot) const { return at(slot).host.size(0); }
-  const torch::Tensor& frames(int slot) const { return at(slot).host; }  // [capacity, H, W, 3]
+  // [capacity, H, W, 3], or [capacity, T, H, W, 3].
+  const torch::Tensor& frames(int slot) const { return at(slot).host; }
 
   // Submits rows [begin, begin + count). c10::OutOfMemoryError: none of them was submitted; rows
   // submitted before are unaffected.
@@ -76,14 +81,15 @@ class Staging {
 
  private:
   struct Slot {
-    torch::Tensor host;      // [capacity, H, W, 3] uint8
-    torch::Tensor device;    // [largest part, H, W, 3] uint8; undefined where nothing is
+    torch::Tensor host;      // uint8, as frames()
+    torch::Tensor device;    // likewise, of the largest part; undefined where nothing is
                              // asynchronous
     torch::Tensor features;  // [capacity, D] float32 on the CPU
     bool submitted = false;
   };
   Slot& at(int slot) { return slots_.at(static_cast<std::size_t>(slot)); }
   const Slot& at(int slot) const { return slots_.at(static_cast<std::size_t>(slot)); }
+  std::vector<std::int64_t> sizes_of(std::int64_t count) const;
   void give_device_memory(Slot& slot, int number, std::int64_t count);
   static int copied(int slot) { return slot; }
   static int started(int slot) { return kSlots + slot; }
@@ -91,7 +97,7 @@ class Staging {
 
   Streams& streams_;
   ImageSize image_size_;
-  std::int64_t dimension_;
+  std::int64_t clip_frames_, dimension_;
   Forward forward_;
   std::array<Slot, kSlots> slots_;
 };

@@ -26,7 +26,7 @@ std::vector<Precision> candidates(const BackboneOptions& options, const torch::D
 
 std::int64_t Backbone::row_values() const {
   const std::vector<std::int64_t> kept = cut_shape();
-  return dimension() + (kept.empty() ? 0 : kept[0] * kept[1]);
+  return clip_steps() * dimension() + (kept.empty() ? 0 : kept[0] * kept[1]);
 }
 
 torch::Tensor Backbone::forward_frames(const torch::Tensor&, const torch::Tensor&) {

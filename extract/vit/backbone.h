@@ -13,6 +13,7 @@
 
 #include "common/files/json.h"
 #include "common/system/monitor.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "common/torch/precision.h"
 #include "common/torch/tensor.h"
@@ -26,11 +27,18 @@ struct CheckInput {
   torch::Tensor frames, levels;  // the same as for forward_frames(), on the CPU
 };
 
+// The order of a compiled module's axes: [B, 3, T, H, W] or [B, T, 3, H, W].
+enum class ClipAxes { kChannelsFirst, kFramesFirst };
+inline const WordTable<ClipAxes> kClipAxes{{"bcthw", ClipAxes::kChannelsFirst},
+                                           {"btchw", ClipAxes::kFramesFirst}};
+
 struct BackboneOptions {
   // A ViT: a file of weights, or a folder in the Hugging Face hub's layout
   // (checkpoint/checkpoint.h).
   std::filesystem::path weights{};
-  std::filesystem::path module{};  // or a TorchScript module or .pt2 package, [B,3,H,W] -> [B,D]
+  // Or a TorchScript module or .pt2 package, [B,3,H,W] -> [B,D]; of clips as
+  // make_compiled_backbone.
+  std::filesystem::path module{};
   std::optional<std::uint64_t> random_seed{};  // or seeded random weights of `architecture`
   // timm's name; a tag after a dot is ignored. Required with random_seed, else checked against the
   // weights. Overrides a config next to the weights.
@@ -44,6 +52,8 @@ struct BackboneOptions {
   ImageSize image_size{};
   // Frames per input that the user asked for; 0: what the weights' config states, else 1.
   std::int64_t clip_frames = 0;
+  // Of a module of clips; nullopt: the order in which it runs, if it is one alone.
+  std::optional<ClipAxes> clip_axes{};
   // If set, features in bf16 or fp16, and any features of a ViT on a GPU, are compared with fp32 on
   // these images. If they deviate, the backbone falls back to another implementation and warns;
   // SystemError if that deviates, too.
@@ -88,7 +98,7 @@ class Backbone {
   virtual std::int64_t clip_steps() const { return 1; }
   // [tokens, width] of the tokens kept per image after its features; {}: none.
   virtual std::vector<std::int64_t> cut_shape() const { return {}; }
-  std::int64_t row_values() const;          // the features and the kept tokens
+  std::int64_t row_values() const;          // the features of all steps and the kept tokens
   virtual Precision precision() const = 0;  // the requested one, or the fallback
   // Describes the backbone for the recipe: kind, weights' SHA-256, architecture, pooling.
   virtual Json describe() const = 0;
@@ -118,6 +128,10 @@ std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
                                             const torch::Device& device,
                                             const std::vector<Precision>& precisions);
 
+// Of images [B, 3, H, W] -> [B, D]. If options.clip_frames (T) is more than 1, of clips in the
+// order of options.clip_axes -> [B, D], [B, N, D] (averaged over N) or [B, D, t, h, w] (over t, h,
+// w). DataError: it cannot be run, mixes the inputs of a batch, returns another shape, infinities
+// or NaN, or runs in both orders of axes while none is given.
 std::unique_ptr<Backbone> make_compiled_backbone(const BackboneOptions& options,
                                                  const torch::Device& device, Precision precision);
 

@@ -188,7 +188,10 @@ INSTANTIATE_TEST_SUITE_P(
                       "--store float32", "--window 40,400", "--window 0.5%,99%", "--axis sagittal",
                       "--square-pixels --deinterlace", "--ignore-exif", "--image-size 224x320",
                       "--resize pad --crop-pct 0.875 --interpolation bilinear --resampler torch",
-                      "--crop 5%,0,90%,100%-20 --spacing 0.25", "--tiles 0.5 --tile-size 112"));
+                      "--crop 5%,0,90%,100%-20 --spacing 0.25", "--tiles 0.5 --tile-size 112",
+                      "--clip 16 --clip-every 4", "--clip 8 --clip-fps 2.7 --clip-gap 1.5",
+                      "--clip 4 --clip-every 2 --clips 5 --clip-pad zero --clip-axes btchw",
+                      "--clip 4 --clip-every 2 --clip-sampling linspace --clip-step-seconds 0.3"));
 
 TEST(Recipe, StatesItsBackbone) {
   const Json shape = to_json(vit::find_published("vit_tiny_patch16_224").architecture);

@@ -35,7 +35,7 @@ class CompiledModule {
   virtual const char* kind() const = 0;  // in recipes
   // False where it was compiled for one.
   virtual bool takes_precision() const { return false; }
-  // images [B, 3, H, W] of the module's type, on its device. Throws as LibTorch does.
+  // images [B, 3, H, W] (or clips) of the module's type, on its device. Throws as LibTorch does.
   virtual torch::IValue run(const torch::Tensor& images) = 0;
   // The part of such an error's text that says why.
   virtual std::string cause_of(const std::exception& error) const = 0;
@@ -167,7 +167,7 @@ class Package : public CompiledModule {
 
   const char* kind() const override { return "aotinductor"; }
 
-  // torch.export takes one image for a fixed number, so that packages for any number begin at two.
+  // torch.export takes one input for a fixed number, so that packages for any number begin at two.
   torch::IValue run(const torch::Tensor& images) override {
     const bool single = images.size(0) == 1;
     static std::mutex one_at_a_time;
@@ -175,7 +175,7 @@ class Package : public CompiledModule {
     const CapturedMessages messages;
     std::vector<torch::Tensor> outputs;
     try {
-      outputs = loader_.run({single ? images.expand({2, -1, -1, -1}).contiguous() : images});
+      outputs = loader_.run({single ? at::cat({images, images}) : images});
     } catch (const std::exception&) {
       said_ = messages.text();
       throw;
@@ -291,10 +291,13 @@ class CompiledBackbone : public Backbone {
   CompiledBackbone(const BackboneOptions& options, const torch::Device& device, Precision precision)
       : path_(options.module.string()),
         image_size_(options.image_size),
+        clip_frames_(std::max<std::int64_t>(1, options.clip_frames)),
+        axes_(options.clip_axes.value_or(ClipAxes::kChannelsFirst)),
         device_(device),
         precision_(precision) {
     in_context(concat("backbone '", path_, "'"), [&] {
       module_ = load_module(path_, device, precision);
+      if (of_clips() && !options.clip_axes) find_axes();
       check();
       if (!options.check || precision == Precision::kFp32 || !module_->takes_precision()) return;
       const torch::Tensor images = options.check().images;
@@ -304,11 +307,12 @@ class CompiledBackbone : public Backbone {
   }
 
   torch::Tensor forward(const torch::Tensor& images) override {
-    require_images(images, image_size_);
+    of_clips() ? require_clips(images) : require_images(images, image_size_);
     return in_context(concat("backbone '", path_, "'"), [&] { return run(images); });
   }
 
   std::int64_t dimension() const override { return dimension_; }
+  std::int64_t clip_frames() const override { return clip_frames_; }
   Precision precision() const override { return precision_; }
 
   Json describe() const override {
@@ -316,20 +320,68 @@ class CompiledBackbone : public Backbone {
     json["kind"] = module_->kind();
     json["sha256"] = sha256_;
     json["dimension"] = dimension_;
+    if (of_clips()) {
+      json["frames"] = clip_frames_;
+      json["axes"] = word_for(kClipAxes, axes_);
+    }
     return json;
   }
 
  private:
-  // Three images and the first of them alone: an output that ignores the batch, or mixes its
-  // images, shows itself before the job begins.
+  bool of_clips() const { return clip_frames_ > 1; }
+  const char* input() const { return of_clips() ? "clip" : "image"; }
+
+  // As forward() takes them.
+  std::vector<std::int64_t> sizes_of(std::int64_t count) const {
+    if (of_clips()) return {count, clip_frames_, 3, image_size_.height, image_size_.width};
+    return {count, 3, image_size_.height, image_size_.width};
+  }
+
+  torch::Tensor made_inputs() const {
+    const std::vector<std::int64_t> sizes = sizes_of(3);
+    return at::sin(at::arange(c10::multiply_integers(sizes), torch::kFloat32) * 12.9898f)
+        .view(sizes);
+  }
+
+  void require_clips(const torch::Tensor& clips) const {
+    if (clips.scalar_type() == torch::kFloat32 && clips.sizes() == sizes_of(clips.size(0))) return;
+    throw DataError(concat("the backbone was given ", shape_of(clips), ", expected float [B, ",
+                           clip_frames_, ", 3, ", image_size_.height, ", ", image_size_.width,
+                           "]"));
+  }
+
+  // A module that runs in one order alone takes that one. Where it runs in both (any module of 3
+  // frames does), no input tells: one that averages frames is as blind to their order as one that
+  // averages colours is to theirs.
+  void find_axes() {
+    std::vector<ClipAxes> fitting;
+    std::string cause;
+    for (const ClipAxes axes : {ClipAxes::kFramesFirst, ClipAxes::kChannelsFirst}) {
+      axes_ = axes;
+      try {
+        run(made_inputs());
+        fitting.push_back(axes);
+      } catch (const DataError& error) {
+        cause = error.what();
+      }
+    }
+    if (fitting.empty()) throw DataError(cause);
+    if (fitting.size() > 1)
+      throw DataError(concat("it runs on clips of ", clip_frames_,
+                             " frames as [B, 3, T, H, W] and ",
+                             "as [B, T, 3, H, W]; give --clip-axes bcthw or btchw, as it was "
+                             "trained"));
+    axes_ = fitting.front();
+  }
+
+  // Three inputs and the first of them alone: an output that ignores the batch, or mixes its
+  // inputs, shows itself before the job begins.
   void check() {
-    const std::int64_t count = 3 * 3 * image_size_.pixels();
-    const torch::Tensor images = at::sin(at::arange(count, torch::kFloat32) * 12.9898f)
-                                     .view({3, 3, image_size_.height, image_size_.width});
+    const torch::Tensor images = made_inputs();
     const torch::Tensor together = run(images), alone = run(images.narrow(0, 0, 1));
     dimension_ = together.size(1);
     if (alone.size(1) != dimension_)
-      throw DataError(concat("it returns ", alone.size(1), " features for one image and ",
+      throw DataError(concat("it returns ", alone.size(1), " features for one ", input(), " and ",
                              dimension_, " for each of three"));
     if (!together.isfinite().all().item<bool>())
       throw DataError(concat("it returns features that are infinite or no number, in ",
@@ -339,9 +391,9 @@ class CompiledBackbone : public Backbone {
     const double difference = (first - alone).abs().max().item<double>() /
                               alone.abs().max().clamp_min(1e-30f).item<double>();
     if (difference > (precision_ == Precision::kFp32 ? 0.01 : 0.1))
-      throw DataError(
-          concat("its features of an image depend on the other images of the batch (by ",
-                 fixed(100 * difference, 1), " %); export the model in eval mode"));
+      throw DataError(concat("its features of ", of_clips() ? "a clip" : "an image",
+                             " depend on the other ", input(), "s of the batch (by ",
+                             fixed(100 * difference, 1), " %); export the model in eval mode"));
   }
 
   // On the same device, which computes in fp32 where features stray.
@@ -369,16 +421,35 @@ class CompiledBackbone : public Backbone {
   torch::Tensor run(const torch::Tensor& images) {
     const torch::InferenceMode guard;
     const torch::IValue output = output_of(images);
-    if (!output.isTensor() || output.toTensor().dim() != 2 ||
-        output.toTensor().size(0) != images.size(0) || !output.toTensor().is_floating_point())
+    const bool is_of_batch = output.isTensor() && output.toTensor().dim() > 1 &&
+                             output.toTensor().size(0) == images.size(0) &&
+                             output.toTensor().is_floating_point();
+    const torch::Tensor features =
+        is_of_batch ? pooled(output.toTensor().to(torch::kFloat32)) : torch::Tensor();
+    if (!features.defined() || features.dim() != 2)
       throw DataError(concat("it returns ", shape_of(output), ", expected [", images.size(0),
-                             ", D]: one feature vector for each image"));
-    return output.toTensor().to(torch::kFloat32).contiguous();
+                             ", D]",
+                             of_clips() ? concat(", [", images.size(0), ", tokens, D] or a map [",
+                                                 images.size(0), ", D, t, h, w]")
+                                        : ": one feature vector for each image"));
+    return features.contiguous();
+  }
+
+  // Of clips, tokens [B, N, D] and maps [B, D, t, h, w] are averaged.
+  torch::Tensor pooled(const torch::Tensor& output) const {
+    if (!of_clips()) return output;
+    if (output.dim() == 3) return output.mean(1);
+    return output.dim() == 5 ? output.mean({2, 3, 4}) : output;
+  }
+
+  // In the module's order of axes.
+  torch::Tensor as_taken(const torch::Tensor& images) const {
+    return of_clips() && axes_ == ClipAxes::kChannelsFirst ? images.transpose(1, 2) : images;
   }
 
   torch::IValue output_of(const torch::Tensor& images) {
     try {
-      return module_->run(images.to(device_, scalar_type(precision_)).contiguous());
+      return module_->run(as_taken(images).to(device_, scalar_type(precision_)).contiguous());
     } catch (const c10::OutOfMemoryError&) {
       throw;
     } catch (const std::exception& error) {
@@ -386,15 +457,19 @@ class CompiledBackbone : public Backbone {
       const std::string_view text = error.what();
       if (text.find("out of memory") != text.npos || text.find("allocate memory") != text.npos)
         throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, module_->cause_of(error));
-      throw DataError(concat("it fails on ", images.size(0), " images of ", image_size_,
-                             " pixels in ", to_string(precision_), ": ", module_->cause_of(error),
-                             "; check --image-size and --precision, and ",
-                             "that it was exported for any number of images"));
+      throw DataError(concat(
+          "it fails on ", images.size(0), " ", input(), "s of ",
+          of_clips() ? concat(clip_frames_, " frames (", word_for(kClipAxes, axes_), ") of ") : "",
+          image_size_, " pixels in ", to_string(precision_), ": ", module_->cause_of(error),
+          "; check --image-size", of_clips() ? ", --clip" : "", " and --precision, and ",
+          "that it was exported for any number of ", input(), "s"));
     }
   }
 
   std::string path_;
   ImageSize image_size_;
+  std::int64_t clip_frames_;
+  ClipAxes axes_;
   torch::Device device_;
   Precision precision_;
   std::unique_ptr<CompiledModule> module_;

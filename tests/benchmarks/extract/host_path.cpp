@@ -79,8 +79,8 @@ cache::ExamInfo describe(const Input& input, std::size_t exam) {
 }
 
 // No two frames are the same: their first bytes tell their number.
-DecodedFrame decode(const Input& input, std::size_t exam, std::size_t slot,
-                    std::vector<std::uint8_t> pixels) {
+DecodedWindow decode(const Input& input, std::size_t exam, std::size_t slot,
+                     std::vector<std::uint8_t> pixels) {
   const std::uint64_t number = exam * input.frames_per_exam + slot;
   pixels.resize(kFrameBytes);
   std::memcpy(pixels.data(), input.pixels[number % kDistinct].data(), kFrameBytes);

@@ -120,9 +120,10 @@ class Speed {
 
   double stage(int batches) {
     const std::int64_t count = frames_.size(0);
-    extract::Staging staging(
-        *streams_, frames_.size(1), features().size(1),
-        [&](const torch::Tensor& frames) { return engine_.forward_frames(frames, levels_); });
+    extract::Staging staging(*streams_, frames_.size(1), features().size(1),
+                             [&](const torch::Tensor& frames, int, std::int64_t) {
+                               return engine_.forward_frames(frames, levels_);
+                             });
     for (int slot = 0; slot < extract::Staging::kSlots; ++slot) {
       staging.reserve(slot, count);
       staging.frames(slot).copy_(frames_);

@@ -24,7 +24,7 @@ BatchRun run(std::size_t frames, std::int64_t capacity, std::int64_t fits) {
   BackboneBatch batch(backbone, torch::kCPU, options.preprocessing, {capacity, 0},
                       [&](const FeatureIndex& place, std::span<const float> feature) {
                         EXPECT_EQ(place.task, result.features.size());
-                        EXPECT_EQ(place.slot, place.task + 100);
+                        EXPECT_EQ(place.window, place.task + 100);
                         result.features.push_back(feature[0]);
                       });
   for (std::size_t i = 0; i < frames; ++i)
@@ -57,7 +57,7 @@ std::map<std::size_t, float> run_grey(const std::vector<int>& grey, std::int64_t
   const ExtractOptions options = small_options();
   BackboneBatch batch(backbone, torch::kCPU, options.preprocessing, {capacity, 0},
                       [&](const FeatureIndex& place, std::span<const float> feature) {
-                        EXPECT_TRUE(received.emplace(place.slot, feature[0]).second);
+                        EXPECT_TRUE(received.emplace(place.window, feature[0]).second);
                       });
   for (std::size_t i = 0; i < grey.size(); ++i)
     batch.add({{0, i}, std::vector<std::uint8_t>(16 * 16 * 3, static_cast<std::uint8_t>(grey[i]))});
@@ -162,7 +162,7 @@ TEST_P(OverlappingBatch, LosesNothing) {
   BackboneBatch batch(
       backbone, torch::kCPU, options.preprocessing, {4, 0},
       [&](const FeatureIndex& place, std::span<const float> feature) {
-        EXPECT_TRUE(received.emplace(place.slot, feature[0]).second);
+        EXPECT_TRUE(received.emplace(place.window, feature[0]).second);
       },
       std::move(streams));
   const auto grey = [](std::size_t i) { return static_cast<std::uint8_t>(i % 5 == 4 ? i - 3 : i); };
@@ -213,7 +213,7 @@ TEST(BackboneBatch, GivesMemoryOfEveryFrameBackAndCopiesItWhole) {
   std::map<std::size_t, float> received;
   BackboneBatch batch(backbone, torch::kCPU, options.preprocessing, {24, 0},
                       [&](const FeatureIndex& place, std::span<const float> row) {
-                        received[place.slot] = row[0];
+                        received[place.window] = row[0];
                       });
   for (std::size_t i = 0; i < 25; ++i)  // the last one as the first
     batch.add(

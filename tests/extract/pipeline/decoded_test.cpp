@@ -7,7 +7,7 @@
 namespace coldframe::extract {
 namespace {
 
-DecodedFrame frame(std::uint8_t level) {
+DecodedWindow frame(std::uint8_t level) {
   return {{}, std::vector<std::uint8_t>(12, level)};
 }
 
@@ -43,7 +43,7 @@ TEST(DecodedQueue, ADecoderThatWaitsGoesOnWhenItDeepens) {
 TEST(DecodedQueue, MemoryOfFramesGoesRound) {
   DecodedQueue queue(12, 1);
   EXPECT_TRUE(queue.spare().empty());
-  DecodedFrame used = frame(3);
+  DecodedWindow used = frame(3);
   const std::uint8_t* const memory = used.pixels.data();
   std::vector<std::vector<std::uint8_t>> all;
   all.push_back(std::move(used.pixels));
@@ -52,7 +52,7 @@ TEST(DecodedQueue, MemoryOfFramesGoesRound) {
   EXPECT_TRUE(queue.spare().empty());
 }
 
-TEST(DecodedFrame, ItsDigestIsOfItsPixels) {
+TEST(DecodedWindow, ItsDigestIsOfItsPixels) {
   EXPECT_EQ(frame(1).digest, frame(1).digest);
   EXPECT_NE(frame(1).digest, frame(2).digest);
 }

@@ -9,8 +9,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-FrameDigest digest(int value) {
-  FrameDigest result{};
+InputDigest digest(int value) {
+  InputDigest result{};
   result[3] = static_cast<std::byte>(value);
   return result;
 }

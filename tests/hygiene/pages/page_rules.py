@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 # Lines of these are run one after another, as the page has them, by a `coldframe` of smallest settings (page_sandbox.py).
 IN_ORDER = re.compile(r"(?:/usr/bin/time -v )?(?:build/bin/)?coldframe (?!plan )|coldframe-make-exams |build/tests/make_large_cache |"
-                      r"for \w in |python -c |[A-Z]+=\S+ [A-Z]+=\S+$|examples/mednet/make_frames\.py |examples/slurm/submit ")
+                      r"for \w in |python -c |[A-Z]+=\S+ [A-Z]+=\S+$|examples/mednet/make_frames\.py |examples/slurm/submit |"
+                      r"python examples/export_clip_encoder\.py ")
 
 
 @dataclass(frozen=True)

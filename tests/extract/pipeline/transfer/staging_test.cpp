@@ -11,7 +11,7 @@ namespace {
 using Eager = FakeStreams::Eager;
 
 // Frame i of round r shows the level 3·r + i in all its pixels; its feature is that level.
-torch::Tensor level_of(const torch::Tensor& frames) {
+torch::Tensor level_of(const torch::Tensor& frames, int, std::int64_t) {
   return frames.to(torch::kFloat).mean({1, 2, 3}).unsqueeze(1);
 }
 
