@@ -38,6 +38,35 @@ std::int64_t square_side(std::int64_t rows) {
   return rows > 0 && side * side == rows ? side : 0;
 }
 
+// [width, 3, patch, patch], or of clips [width, 3, tubelet, patch, patch].
+void read_patches(const StateDict& weights, Architecture& architecture) {
+  const bool clips = weights.contains("patch_embed.proj.weight") &&
+                     weights.at("patch_embed.proj.weight").dim() == 5;
+  const torch::Tensor& patches = require(weights, "patch_embed.proj.weight", clips ? 5 : 4);
+  if (patches.size(1) != 3 || patches.size(-2) != patches.size(-1))
+    throw DataError(concat("patch_embed.proj.weight has shape ", shape_text(patches.sizes()),
+                           ", expected [width, 3, patch, patch], or of clips [width, 3, frames, ",
+                           "patch, patch]"));
+  architecture.width = patches.size(0);
+  architecture.patch = patches.size(-1);
+  if (clips) architecture.tubelet = patches.size(2);
+}
+
+// A clip's positions are of 16 frames, as all of VideoMAE's scripts train: the rows alone do not
+// tell steps from patches.
+void read_clip_positions(std::int64_t rows, Architecture& architecture) {
+  constexpr std::int64_t kFrames = 16;
+  architecture.position_steps = kFrames / architecture.tubelet;
+  architecture.position_grid = architecture.position_steps > 0 && !architecture.class_token
+                                   ? square_side(rows / architecture.position_steps)
+                                   : 0;
+  const std::int64_t side = architecture.position_grid;
+  if (side == 0 || architecture.position_steps * side * side != rows)
+    throw DataError(concat("pos_embed has ", rows, " rows, expected those of a clip of ", kFrames,
+                           " frames and square images without a class token; only such are "
+                           "supported"));
+}
+
 // pos_embed [1, rows, width]: a square of patches, or the prefix tokens and then the patches.
 void read_positions(const StateDict& weights, Architecture& architecture) {
   if (!architecture.positions) {
@@ -45,6 +74,7 @@ void read_positions(const StateDict& weights, Architecture& architecture) {
     return;
   }
   const std::int64_t rows = require(weights, "pos_embed", 3).size(1);
+  if (architecture.takes_clips()) return read_clip_positions(rows, architecture);
   const std::int64_t prefix = architecture.prefix_tokens();
   const std::int64_t alone = square_side(rows), behind = square_side(rows - prefix);
   // Where both fit, a model with registers is one of DINOv2's, whose positions are of patches only.
@@ -138,12 +168,7 @@ void read_blocks(const StateDict& weights, const BlockNames& names, Architecture
 
 Architecture read_architecture(const StateDict& weights) {
   Architecture architecture;
-  const torch::Tensor& patches = require(weights, "patch_embed.proj.weight", 4);
-  if (patches.size(1) != 3 || patches.size(2) != patches.size(3))
-    throw DataError(concat("patch_embed.proj.weight has shape ", shape_text(patches.sizes()),
-                           ", expected [width, 3, patch, patch]"));
-  architecture.width = patches.size(0);
-  architecture.patch = patches.size(2);
+  read_patches(weights, architecture);
   architecture.heads = 0;
   const BlockNames& names = block_names(weights);
   read_signs(weights, names, architecture);
@@ -153,8 +178,11 @@ Architecture read_architecture(const StateDict& weights) {
   read_positions(weights, architecture);
   read_blocks(weights, names, architecture);
   if (weights.contains("rope.freqs")) architecture.rotary = Rotary::kMixed;
-  if (architecture.attention_pool)
+  if (architecture.attention_pool) {
     architecture.pool_hidden = require(weights, "attn_pool.mlp.fc1.weight", 2).size(0);
+    while (weights.contains(concat("attn_pool.blocks.", architecture.pool_depth, ".norm1.weight")))
+      ++architecture.pool_depth;
+  }
   return architecture;
 }
 

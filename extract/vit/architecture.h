@@ -27,12 +27,11 @@ inline const WordTable<BlockKind> kBlockKinds{{"pre_norm", BlockKind::kPreNorm},
                                               {"parallel_things", BlockKind::kParallelThings},
                                               {"parallel_scaling", BlockKind::kParallelScaling}};
 
-// Rotary position embeddings (RoPE) of queries and keys; config/model_config.h defines each.
-enum class Rotary { kNone, kAxial, kMixed, kDinov3 };
-inline const WordTable<Rotary> kRotaries{{"none", Rotary::kNone},
-                                         {"axial", Rotary::kAxial},
-                                         {"mixed", Rotary::kMixed},
-                                         {"dinov3", Rotary::kDinov3}};
+// Rotary position embeddings (RoPE) of queries and keys; vit.h defines each.
+enum class Rotary { kNone, kAxial, kMixed, kDinov3, kVjepa2, kVjepa21 };
+inline const WordTable<Rotary> kRotaries{
+    {"none", Rotary::kNone},     {"axial", Rotary::kAxial},   {"mixed", Rotary::kMixed},
+    {"dinov3", Rotary::kDinov3}, {"vjepa2", Rotary::kVjepa2}, {"vjepa2_1", Rotary::kVjepa21}};
 
 // How pos_embed is resampled to another grid.
 enum class Resampling { kBicubicAntialiased, kBicubic, kBilinearAntialiased };
@@ -46,13 +45,16 @@ inline const WordTable<Resampling> kResamplings{
 struct Architecture {
   // Fields determined by names and shapes of the weights.
   std::int64_t patch = 16;          // pixels along a patch's side
+  std::int64_t tubelet = 0;         // frames of a patch of a clip's; 0: the ViT takes images
   std::int64_t width = 384;         // features of a token
   std::int64_t depth = 12;          // blocks
   std::int64_t mlp_hidden = 1536;   // input features of a block's fc2
   std::int64_t position_grid = 14;  // patches per side of the image that pos_embed fits
+  std::int64_t position_steps = 1;  // and its steps, where it is of a clip's patches
   std::int64_t registers = 0;       // reg_token's rows; a distilled DeiT's second token is one
   std::int64_t parallel = 1;        // parallel attentions and MLPs in a block
   std::int64_t pool_hidden = 0;     // input features of the attention pooling's fc2
+  std::int64_t pool_depth = 0;      // blocks in front of the attention pooling's query
   bool class_token = true;
   bool patch_bias = true;
   bool patch_norm = false;          // a norm directly follows the patch embedding
@@ -72,24 +74,30 @@ struct Architecture {
   bool norm = true;             // a norm precedes pooling (timm's norm),
   bool fc_norm = false;         // or follows averaging (timm's fc_norm)
   bool attention_pool = false;  // there is an attention pooling (SigLIP's MAP)
+  bool pool_residual = false;   // it is V-JEPA's: it adds to its query, and norms the tokens
 
   // Fields not determined by names and shapes.
   std::int64_t heads = 6;
+  std::int64_t frames = 1;  // of the clips that it was trained with
   Activation activation = Activation::kGelu;
   BlockKind block = BlockKind::kPreNorm;  // except parallel kinds
   double norm_epsilon = 1e-6;
+  double fc_norm_epsilon = 0;     // of fc_norm; 0: norm_epsilon
   Rotary rotary = Rotary::kNone;  // except kMixed
   bool rotary_half = false;       // rotates features i and i + d/2; else 2i and 2i + 1
   bool rotary_xy = false;         // columns precede rows
   double rotary_temperature = 0;  // base of the wavelengths
   double rotary_offset = 0;       // patches
   std::int64_t rotary_grid = 0;   // positions are scaled to this many patches per side; 0: unscaled
+  // Patches per side of the images that computed positions fit (sinusoids() of vit.h).
+  std::int64_t sinusoid_grid = 0;
   Resampling resampling = Resampling::kBicubicAntialiased;
   std::int64_t pool_heads = 0;
   Activation pool_activation = Activation::kGelu;
   bool pool_prefix = false;  // attention pooling includes class token and registers
 
   std::int64_t prefix_tokens() const { return (class_token ? 1 : 0) + registers; }
+  bool takes_clips() const { return tubelet > 0; }
 };
 
 // A member of Architecture under the name that recipes and published/models.csv use.
@@ -117,6 +125,7 @@ class Fields {
   static constexpr Field kRows[] = {
       // key, what, shown by names and shapes, computed by the engine, member, sign
       {"patch", "patch size", true, true, &A::patch},
+      {"tubelet", "frames of a patch", true, true, &A::tubelet},
       {"width", "width", true, true, &A::width},
       {"depth", "depth", true, true, &A::depth},
       {"heads", "heads", false, true, &A::heads},
@@ -126,12 +135,16 @@ class Fields {
       {"layer_scale", "layer scale", true, true, &A::layer_scale},
       {"qkv_bias", "qkv bias", true, true, &A::qkv_bias, "blocks.0.attn.qkv.bias"},
       {"position_grid", "position grid", true, true, &A::position_grid},
+      {"position_steps", "steps of positions", true, true, &A::position_steps},
       {"prefix_positions", "prefix positions", true, true, &A::prefix_positions},
       {"norm", "final norm", true, true, &A::norm, "norm.weight"},
       {"fc_norm", "norm behind averaging", true, true, &A::fc_norm, "fc_norm.weight"},
       {"resampling", "resampling of positions", false, true, &A::resampling},
       {"parallel", "parallel branches", true, false, &A::parallel},
       {"pool_hidden", "width of the attention pooling's MLP", true, true, &A::pool_hidden},
+      {"pool_depth", "blocks of the attention pooling", true, true, &A::pool_depth},
+      {"pool_residual", "attention pooling that adds to its query", true, true, &A::pool_residual,
+       "attn_pool.norm1.weight"},
       {"patch_bias", "bias of the patch embedding", true, true, &A::patch_bias,
        "patch_embed.proj.bias"},
       {"patch_norm", "norm of the patch embedding", true, true, &A::patch_norm,
@@ -155,6 +168,9 @@ class Fields {
       {"activation", "activation", false, true, &A::activation},
       {"block", "kind of block", false, false, &A::block},
       {"norm_epsilon", "epsilon of the norms", false, true, &A::norm_epsilon},
+      {"fc_norm_epsilon", "epsilon of the norm behind averaging", false, true, &A::fc_norm_epsilon},
+      {"frames", "frames of a clip", false, true, &A::frames},
+      {"sinusoid_grid", "grid of computed positions", false, true, &A::sinusoid_grid},
       {"rotary", "rotary positions", false, true, &A::rotary},
       {"rotary_half", "layout of the rotary positions", false, true, &A::rotary_half},
       {"rotary_xy", "order of the rotary axes", false, true, &A::rotary_xy},

@@ -33,15 +33,19 @@ torch::Tensor Backbone::forward_frames(const torch::Tensor&, const torch::Tensor
   throw std::logic_error("this backbone takes images, no frames");
 }
 
-void require_images(const torch::Tensor& images, const ImageSize& image_size) {
-  if (images.dim() == 4 && images.scalar_type() == torch::kFloat32 && images.size(1) == 3 &&
-      images.size(2) == image_size.height && images.size(3) == image_size.width)
+void require_images(const torch::Tensor& images, const ImageSize& image_size,
+                    std::int64_t clip_frames) {
+  std::vector<std::int64_t> expected{3, image_size.height, image_size.width};
+  if (clip_frames > 1) expected.insert(expected.begin(), clip_frames);
+  if (images.dim() > 1 && images.scalar_type() == torch::kFloat32 &&
+      images.sizes().slice(1) == torch::IntArrayRef(expected))
     return;
   std::ostringstream found;
   found << images.sizes();
+  std::vector<std::string> sizes;
+  for (const std::int64_t size : expected) sizes.push_back(std::to_string(size));
   throw DataError(concat("the backbone was given ", images.dtype().name(), " images of shape ",
-                         found.str(), ", expected float [B, 3, ", image_size.height, ", ",
-                         image_size.width, "]"));
+                         found.str(), ", expected float [B, ", join(sizes, ", "), "]"));
 }
 
 std::string strays_by(double cosine, const torch::Device& device) {

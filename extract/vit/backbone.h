@@ -1,5 +1,5 @@
-// A frozen backbone: maps images to one feature vector each, followed, if FeatureOptions::cut is
-// set, by a block's input.
+// A frozen backbone: maps images to one feature vector each, or clips to one or several, followed,
+// if FeatureOptions::cut is set, by a block's input.
 #pragma once
 
 #include <cstdint>
@@ -67,9 +67,9 @@ struct BackboneOptions {
 class Backbone {
  public:
   virtual ~Backbone() = default;
-  // images [B, 3, H, W] float32, normalised, on the CPU or the backbone's device -> [B,
-  // row_values()] float32 on the latter, valid until the next call. Asynchronous on the current
-  // stream on a GPU. No gradients.
+  // images [B, 3, H, W], or clips (clip_frames()), float32, normalised, on the CPU or the
+  // backbone's device -> [B, row_values()] float32 on the latter, valid until the next call.
+  // Asynchronous on the current stream on a GPU. No gradients.
   virtual torch::Tensor forward(const torch::Tensor& images) = 0;
   // True if forward_frames() is supported: the device normalises.
   virtual bool takes_frames() const { return false; }
@@ -98,7 +98,8 @@ class Backbone {
   virtual std::int64_t clip_steps() const { return 1; }
   // [tokens, width] of the tokens kept per image after its features; {}: none.
   virtual std::vector<std::int64_t> cut_shape() const { return {}; }
-  std::int64_t row_values() const;          // the features of all steps and the kept tokens
+  // Values that forward() gives per input: all of its features, and the kept tokens.
+  std::int64_t row_values() const;
   virtual Precision precision() const = 0;  // the requested one, or the fallback
   // Describes the backbone for the recipe: kind, weights' SHA-256, architecture, pooling.
   virtual Json describe() const = 0;
@@ -139,7 +140,8 @@ std::unique_ptr<Backbone> make_compiled_backbone(const BackboneOptions& options,
 // the user named it, else a warning that `other` is used.
 void leave_precision(Precision precision, const std::string& how, bool named, Precision other);
 
-// DataError unless images are [B, 3, H, W] float32.
-void require_images(const torch::Tensor& images, const ImageSize& image_size);
+// DataError unless images are [B, 3, H, W] float32, or with several clip_frames [B, T, 3, H, W].
+void require_images(const torch::Tensor& images, const ImageSize& image_size,
+                    std::int64_t clip_frames = 1);
 
 }  // namespace coldframe::vit

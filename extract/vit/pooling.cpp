@@ -26,9 +26,11 @@ std::string list_poolings() {
       case Pooling::kPrefixMean:
         return " (of class token and registers, as a distilled DeiT has it)";
       case Pooling::kMap:
-        return " (SigLIP's attention pooling)";
+        return " (SigLIP's attention pooling, V-JEPA's attentive pooler)";
       case Pooling::kNone:
         return " (every token of the frame, one after the other)";
+      case Pooling::kTime:
+        return " (of the patches of each step of a clip: a feature for every step)";
     }
     return "";
   };
@@ -69,14 +71,17 @@ bool takes_class_token(Pooling pooling) {
   return pooling == Pooling::kCls || pooling == Pooling::kClsMean;
 }
 
-std::optional<TokenRange> averaged_tokens(Pooling pooling, const Architecture& architecture,
-                                          std::int64_t patches) {
-  const std::int64_t prefix = architecture.prefix_tokens();
+std::vector<TokenRange> averaged_tokens(Pooling pooling, const Architecture& architecture,
+                                        std::int64_t patches, std::int64_t steps) {
+  const std::int64_t prefix = architecture.prefix_tokens(), of_step = patches / steps;
   if (pooling == Pooling::kMean || pooling == Pooling::kClsMean)
-    return TokenRange{prefix, prefix + patches};
-  if (pooling == Pooling::kRegisterMean) return TokenRange{prefix - architecture.registers, prefix};
-  if (pooling == Pooling::kPrefixMean) return TokenRange{0, prefix};
-  return std::nullopt;
+    return {{prefix, prefix + patches}};
+  if (pooling == Pooling::kRegisterMean) return {{prefix - architecture.registers, prefix}};
+  if (pooling == Pooling::kPrefixMean) return {{0, prefix}};
+  std::vector<TokenRange> ranges;
+  for (std::int64_t step = 0; pooling == Pooling::kTime && step < steps; ++step)
+    ranges.push_back({prefix + step * of_step, prefix + (step + 1) * of_step});
+  return ranges;
 }
 
 std::int64_t pooled_features(Pooling pooling, const Architecture& architecture,
@@ -94,11 +99,20 @@ void check_features(const FeatureOptions& options, const Architecture& architect
   };
   if (pooling == Pooling::kMap && !architecture.attention_pool)
     refuse(
-        "needs an attention pooling (SigLIP), which this backbone lacks; use --pool mean or cls");
+        "needs an attention pooling (SigLIP, V-JEPA), which this backbone lacks; use --pool mean "
+        "or cls");
   if (takes_class_token(pooling) && !architecture.class_token)
     refuse("needs a class token, which this backbone lacks; use --pool mean");
   if (pooling == Pooling::kRegisterMean && architecture.registers == 0)
     refuse("needs registers, which this backbone lacks; use --pool mean or cls");
+  if (pooling == Pooling::kTime && !architecture.takes_clips())
+    refuse("needs the steps of clips, and this backbone takes images; use --pool mean");
+  if (pooling == Pooling::kTime && options.layers.size() > 1)
+    refuse("takes the tokens of one block; name one with --layers, or none");
+  if (options.cut > 0 && architecture.takes_clips())
+    throw ConfigError(concat("--cut ", options.cut,
+                             ": the tokens of clips are not stored; leave it out, or take a "
+                             "backbone of images"));
   if (pooling == Pooling::kPrefixMean && architecture.prefix_tokens() == 0)
     refuse("needs a class token or registers, which this backbone lacks; use --pool mean");
   if (!options.layers.empty() && options.layers.back() > architecture.depth)
@@ -115,7 +129,8 @@ void check_features(const FeatureOptions& options, const Architecture& architect
   const bool last_alone = of_last_block_alone(options, architecture);
   if (!last_alone && pooling == Pooling::kMap)
     refuse("is trained for the last block's tokens alone; leave out --layers");
-  const bool one_vector = pooling != Pooling::kClsMean && pooling != Pooling::kNone;
+  const bool one_vector =
+      pooling != Pooling::kClsMean && pooling != Pooling::kNone && pooling != Pooling::kTime;
   if (options.projection && (!last_alone || !one_vector))
     throw ConfigError(
         "--projection takes one vector of the last block; leave out --layers, and use --pool cls "

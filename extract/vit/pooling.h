@@ -1,4 +1,4 @@
-// Pools a ViT's tokens into the features of an image.
+// Pools a ViT's tokens into the features of an image or clip.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@
 
 namespace coldframe::vit {
 
-enum class Pooling { kCls, kMean, kClsMean, kRegisterMean, kPrefixMean, kMap, kNone };
+enum class Pooling { kCls, kMean, kClsMean, kRegisterMean, kPrefixMean, kMap, kNone, kTime };
 inline const WordTable<Pooling> kPoolings{{"cls", Pooling::kCls},
                                           {"mean", Pooling::kMean},
                                           {"cls+mean", Pooling::kClsMean},
                                           {"register-mean", Pooling::kRegisterMean},
                                           {"prefix-mean", Pooling::kPrefixMean},
                                           {"map", Pooling::kMap},
-                                          {"none", Pooling::kNone}};
+                                          {"none", Pooling::kNone},
+                                          {"time", Pooling::kTime}};
 Pooling parse_pooling(const std::string& word);
 std::string to_string(Pooling pooling);
 std::string list_poolings();  // for display: every word with its meaning
@@ -50,16 +51,18 @@ bool of_last_block_alone(const FeatureOptions& options, const Architecture& arch
 // kCls and kClsMean have the class token as first feature.
 bool takes_class_token(Pooling pooling);
 
-// The tokens [begin, end) whose mean is a feature of an image of `patches` patches; nullopt if the
-// pooling has no mean.
+// Tokens [begin, end).
 struct TokenRange {
   std::int64_t begin = 0, end = 0;
   std::int64_t count() const { return end - begin; }
 };
-std::optional<TokenRange> averaged_tokens(Pooling pooling, const Architecture& architecture,
-                                          std::int64_t patches);
+// Those whose means are features of an image or clip of `patches` patches: one range, for kTime one
+// for each of `steps` steps, or none if the pooling has no mean.
+std::vector<TokenRange> averaged_tokens(Pooling pooling, const Architecture& architecture,
+                                        std::int64_t patches, std::int64_t steps = 1);
 
-// The number of features pooled from one block's tokens, for images of `patches` patches.
+// The number of features pooled from one block's tokens, for images or clips of `patches` patches;
+// for kTime, of each step.
 std::int64_t pooled_features(Pooling pooling, const Architecture& architecture,
                              std::int64_t patches);
 

@@ -56,7 +56,7 @@ void canonicalize(StateDict& tensors);
 
 namespace {
 
-// transformers/models/{vit,vit_mae,deit,ijepa,beit,dinov2,dinov2_with_registers}.
+// transformers/models/{vit,vit_mae,deit,ijepa,beit,dinov2,dinov2_with_registers,videomae}.
 constexpr Renaming kTransformersVit[] = {
     {"^embeddings.patch_embeddings.projection.", "patch_embed.proj."},
     {"^embeddings.position_embeddings", "pos_embed"},
@@ -68,6 +68,8 @@ constexpr Renaming kTransformersVit[] = {
     {".attention.attention.query.", ".attn.q_proj."},
     {".attention.attention.key.", ".attn.k_proj."},
     {".attention.attention.value.", ".attn.v_proj."},
+    {".attention.attention.q_bias", ".attn.q_bias"},  // VideoMAE's files, which have no key.bias
+    {".attention.attention.v_bias", ".attn.v_bias"},
     {".attention.output.dense.", ".attn.proj."},
     {".intermediate.dense.", ".mlp.fc1."},
     {".output.dense.", ".mlp.fc2."},
@@ -98,6 +100,27 @@ constexpr Renaming kTransformersDinov3[] = {
     {".mlp.gate_proj.", ".mlp.fc1_g."},
     {".mlp.up_proj.", ".mlp.fc1_x."},
     {".mlp.down_proj.", ".mlp.fc2."},
+};
+
+// transformers/models/vjepa2.
+constexpr Renaming kTransformersVjepa2[] = {
+    {"^embeddings.patch_embeddings.proj.", "patch_embed.proj."},
+    {"^layer.", "blocks."},
+    {".attention.query.", ".attn.q_proj."},
+    {".attention.key.", ".attn.k_proj."},
+    {".attention.value.", ".attn.v_proj."},
+    {".attention.proj.", ".attn.proj."},
+    {"^layernorm.", "norm."},
+    {"^pooler.query_tokens", "attn_pool.latent"},
+    {"^pooler.self_attention_layers.", "attn_pool.blocks."},
+    {"^pooler.cross_attention_layer.cross_attn.", "attn_pool."},
+    {"^pooler.cross_attention_layer.layer_norm2.", "attn_pool.norm."},
+    {"^pooler.cross_attention_layer.layer_norm1.", "attn_pool.norm1."},
+    {"^pooler.cross_attention_layer.", "attn_pool."},
+    {".layer_norm1.", ".norm1."},
+    {".layer_norm2.", ".norm2."},
+    {".self_attn.out_proj.", ".attn.proj."},
+    {".self_attn.", ".attn."},
 };
 
 // transformers/models/{clip,siglip,siglip2}.
@@ -139,7 +162,8 @@ constexpr Renaming kOpenClip[] = {
 };
 
 // timm's names, and those that repositories derived from it have: facebookresearch/{dino,dinov2,
-// dinov3,mae,deit,ijepa}, microsoft/unilm (BEiT), baaivision/EVA.
+// dinov3,mae,deit,ijepa,vjepa2}, microsoft/unilm (BEiT), baaivision/EVA, MCG-NJU/VideoMAE,
+// OpenGVLab/VideoMAEv2.
 constexpr Renaming kTimm[] = {
     {"^storage_tokens", "reg_token"},
     {".mlp.w12.", ".mlp.fc1."},
@@ -162,6 +186,8 @@ constexpr std::array kSchemes = std::to_array<NamingScheme>({
     {"transformers' ViT, BEiT or DINOv2", "embeddings.patch_embeddings.projection.weight",
      kTransformersVit, true},
     {"transformers' DINOv3", "embeddings.patch_embeddings.weight", kTransformersDinov3, true},
+    {"transformers' V-JEPA 2", "embeddings.patch_embeddings.proj.weight", kTransformersVjepa2,
+     true},
     {"transformers' CLIP or SigLIP", "embeddings.patch_embedding.weight", kTransformersClip, true,
      kClipProjection},
     {"open_clip", "conv1.weight", kOpenClip, true, kOpenClipProjection},
@@ -274,6 +300,14 @@ void split_pool_projection(StateDict& tensors) {
   }
 }
 
+// V-JEPA's pooler keeps the query's projection, the keys' and the values' apart; behind
+// pack_projections() they are one.
+void split_packed_pool(StateDict& tensors) {
+  for (const std::string kind : {"weight", "bias"})
+    if (const torch::Tensor packed = take(tensors, "attn_pool.qkv." + kind); packed.defined())
+      tensors["attn_pool.in_proj_" + kind] = packed;
+}
+
 // A gate next to the value becomes a packed fc1 with the gate first; a value alone is a plain fc1.
 void pack_gates(StateDict& tensors) {
   for (const std::string kind : {"weight", "bias"})
@@ -338,16 +372,43 @@ void shape_patches(StateDict& tensors) {
     weight = weight.view({weight.size(0), patch, patch, 3}).permute({0, 3, 1, 2}).contiguous();
   }
   // Grey frames have three equal channels; colour is weighed as ITU-R BT.601 and Pillow's "L" do.
-  if (weight.dim() == 4 && weight.size(1) == 1)
-    weight =
-        weight.to(torch::kFloat32) * torch::tensor({0.299f, 0.587f, 0.114f}).view({1, 3, 1, 1});
+  if (weight.dim() >= 4 && weight.size(1) == 1) {
+    const torch::Tensor shares = torch::tensor({0.299f, 0.587f, 0.114f}).view({1, 3, 1, 1});
+    weight = weight.to(torch::kFloat32) * (weight.dim() == 5 ? shares.unsqueeze(4) : shares);
+  }
+}
+
+// V-JEPA 2.1 has a patch embedding for images beside that for clips, a vector that is added to the
+// tokens of each, and norms for the outputs of several blocks, of which the last gives the
+// features.
+void take_clips_alone(StateDict& tensors) {
+  const torch::Tensor added = take(tensors, "video_mod_embed");
+  const auto bias = tensors.find("patch_embed.proj.bias");
+  if (added.defined() && bias != tensors.end()) {
+    if (added.numel() != bias->second.numel())
+      throw DataError(concat("'video_mod_embed' has shape ", shape_text(added.sizes()),
+                             ", and the patch embedding's bias ",
+                             shape_text(bias->second.sizes())));
+    bias->second = bias->second.to(torch::kFloat32) + added.to(torch::kFloat32).flatten();
+  }
+  for (const char* name :
+       {"img_mod_embed", "patch_embed_img.proj.weight", "patch_embed_img.proj.bias"})
+    take(tensors, name);
+  std::size_t levels = 0;
+  while (tensors.contains(concat("norms_block.", levels, ".weight"))) ++levels;
+  for (std::size_t level = 0; level < levels; ++level)
+    for (const std::string kind : {"weight", "bias"}) {
+      torch::Tensor norm = take(tensors, concat("norms_block.", level, ".", kind));
+      if (level + 1 == levels && norm.defined()) tensors["norm." + kind] = norm;
+    }
 }
 
 }  // namespace
 
 void canonicalize(StateDict& tensors) {
-  split_pool_projection(tensors);
   pack_projections(tensors);
+  split_packed_pool(tensors);
+  split_pool_projection(tensors);
   pack_biases(tensors);
   mask_biases(tensors);
   pack_gates(tensors);
@@ -357,6 +418,7 @@ void canonicalize(StateDict& tensors) {
     tensors["reg_token"] = distillation;
   spread_relative_positions(tensors);
   shape_patches(tensors);
+  take_clips_alone(tensors);
 }
 
 namespace {
@@ -399,6 +461,7 @@ struct Unsupported {
 constexpr Unsupported kUnsupported[] = {
     {"layers.0.blocks.", "windows (a Swin transformer)"},
     {"layer1.0.conv1.", "convolutions (a ResNet)"},
+    {".attn.scale", "cosine attention (an option of VideoMAE v2)"},
     {".attn.lambda_a", "differential attention with two numbers for its weight"},
     {"blocks.0.lambda_", "differential attention beside the MLP"},
     {".attn.wq.", "grouped queries (Sapiens 2)"},
@@ -517,13 +580,30 @@ StateDict projection_of(const NamingScheme& scheme, const StateDict& tensors,
   return {};
 }
 
+// transformers' classifiers of clips keep beside the encoder what pools its tokens: VideoMAE the
+// norm behind averaging, V-JEPA 2 its attentive pooler.
+StateDict pooling_beside(const StateDict& tensors, const std::string& prefix) {
+  StateDict found;
+  for (const auto& [encoder, part] :
+       {std::pair<std::string_view, std::string_view>{"videomae.", "fc_norm."},
+        {"vjepa2.encoder.", "pooler."}}) {
+    if (!prefix.ends_with(encoder)) continue;
+    const std::size_t outside = prefix.size() - encoder.size();
+    for (const auto& [name, tensor] : tensors)
+      if (name.starts_with(prefix.substr(0, outside) + std::string(part)))
+        found.emplace(name.substr(outside), tensor);
+  }
+  return found;
+}
+
 StoredNames stored_names(const StateDict& tensors) {
   const auto any = [&](std::string_view end) {
     return std::ranges::any_of(tensors,
                                [&](const auto& item) { return item.first.ends_with(end); });
   };
   const bool dinov3 = tensors.contains("storage_tokens");  // facebookresearch/dinov3: EVA's parts
-  return {dinov3 || any(".gamma_1"), dinov3 || any(".q_bias") || any(".q_proj.weight")};
+  return {dinov3 || any(".gamma_1"), dinov3 || any(".q_bias") || any(".q_proj.weight"),
+          tensors.contains("norms_block.0.weight")};
 }
 
 }  // namespace
@@ -539,7 +619,9 @@ CanonicalWeights canonical_names(StateDict tensors) {
     weights.asks = scheme.asks;
     const std::string prefix = chosen_prefix(prefixes);
     weights.projection = projection_of(scheme, unwrapped, prefix);
+    StateDict beside = pooling_beside(unwrapped, prefix);
     StateDict encoder = inside(std::move(unwrapped), prefix);
+    encoder.merge(std::move(beside));
     weights.names = stored_names(encoder);
     if (const auto stored = encoder.find("rope_embed.periods"); stored != encoder.end())
       weights.periods = stored->second;
@@ -576,6 +658,7 @@ Architecture as_configured(Architecture shown, const std::string& scheme,
   fill_unobservable_fields(config.architecture, shown);
   if (kind != BlockKind::kPreNorm) shown.block = kind;
   log_info(concat("weights: ", config.model, ", as '", config.file.string(), "' says"));
+  if (!config.warning.empty()) log_warning(config.warning);
   return shown;
 }
 
@@ -634,6 +717,12 @@ void check_heads(const BackboneOptions& options, const Architecture& architectur
   const bool in_fours =
       architecture.rotary == Rotary::kAxial || architecture.rotary == Rotary::kDinov3;
   const std::int64_t head_width = architecture.width / architecture.heads;
+  const bool in_thirds =
+      architecture.rotary == Rotary::kVjepa2 || architecture.rotary == Rotary::kVjepa21;
+  if (in_thirds && (head_width < 6 || head_width % 2 != 0))
+    throw ConfigError(concat(what, architecture.heads, " makes heads of ", head_width,
+                             " features; rotary positions of three axes need an even number from "
+                             "6"));
   if (in_fours && head_width % 4 != 0)
     throw ConfigError(concat(what, architecture.heads, " makes heads of ", head_width,
                              " features; rotary positions need a multiple of 4"));
@@ -660,6 +749,42 @@ Architecture resolve_architecture(const CanonicalWeights& weights, const Backbon
   return shown;
 }
 
+std::int64_t clip_frames_of(const BackboneOptions& options, const Architecture& architecture) {
+  return options.clip_frames > 0 ? options.clip_frames : architecture.frames;
+}
+
+namespace {
+
+// Positions of a clip's tokens that are not rotary are those of one length and size.
+void check_clips(const BackboneOptions& options, const Architecture& architecture) {
+  const std::int64_t frames = clip_frames_of(options, architecture);
+  if (!architecture.takes_clips()) {
+    if (frames > 1)
+      throw ConfigError(concat("--clip ", frames,
+                               ": the backbone takes images; leave it out, or choose a backbone of "
+                               "clips"));
+    return;
+  }
+  const std::int64_t tubelet = architecture.tubelet;
+  if (frames % tubelet != 0)
+    throw ConfigError(concat("--clip ", frames, ": the backbone's patches are of ", tubelet,
+                             " frames; give a multiple"));
+  Grid fits = position_grid(architecture);
+  if (architecture.sinusoid_grid > 0) {
+    fits = Grid(architecture.sinusoid_grid);
+    fits.steps = architecture.frames / tubelet;
+  }
+  const bool placed = architecture.positions || architecture.sinusoid_grid > 0;
+  if (placed && Grid(architecture, options.image_size, frames) != fits)
+    throw ConfigError(concat("clips of ", frames, " frames of ", options.image_size,
+                             " do not go with the positions of these weights, which number the "
+                             "tokens of all frames; give --clip ",
+                             fits.steps * tubelet, " and --image-size ",
+                             fits.rows * architecture.patch));
+}
+
+}  // namespace
+
 void check_options(const BackboneOptions& options, const Architecture& architecture) {
   const ImageSize& size = options.image_size;
   const std::int64_t patch = architecture.patch;
@@ -673,6 +798,7 @@ void check_options(const BackboneOptions& options, const Architecture& architect
     throw ConfigError(concat("--image-size ", size, " does not go with the relative positions of ",
                              "these weights; give --image-size ",
                              architecture.position_grid * patch));
+  check_clips(options, architecture);
   check_features(options.features, architecture);
 }
 

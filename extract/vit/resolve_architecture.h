@@ -61,7 +61,12 @@ std::optional<Architecture> named_architecture(const BackboneOptions& options);
 // support.
 void check_heads(const BackboneOptions& options, const Architecture& architecture);
 
-// ConfigError if options.image_size or options.features are incompatible with the architecture.
+// Frames of the inputs: those that options state, else those of the clips that it was trained with;
+// 1 for images.
+std::int64_t clip_frames_of(const BackboneOptions& options, const Architecture& architecture);
+
+// ConfigError if options.image_size, options.clip_frames or options.features are incompatible with
+// the architecture.
 void check_options(const BackboneOptions& options, const Architecture& architecture);
 
 }  // namespace coldframe::vit

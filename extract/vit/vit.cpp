@@ -79,7 +79,7 @@ torch::Tensor places(const Architecture& shape, std::int64_t grid) {
 
 // [patches, 2]: the places of patches in the order of rows, along the first and the second axis.
 torch::Tensor patch_places(const Architecture& shape, const Grid& grid) {
-  const auto [rows, columns] = grid;
+  const std::int64_t rows = grid.rows, columns = grid.columns;
   const torch::Tensor row =
       places(shape, rows).view({rows, 1}).expand({rows, columns}).reshape({-1});
   const torch::Tensor column =
@@ -103,6 +103,30 @@ Rotation rotation_by(const torch::Tensor& angles, const Architecture& shape) {
           shape.prefix_tokens()};
 }
 
+// Rotary::kVjepa2 and kVjepa21.
+Rotation rotation_by_thirds(const Architecture& shape, const Grid& grid) {
+  const std::int64_t width = shape.width / shape.heads, third = width / 3 / 2 * 2;
+  const bool mended = shape.rotary == Rotary::kVjepa21;
+  const auto across = [&](std::int64_t count) {
+    const torch::Tensor at = torch::arange(count, torch::kFloat32);
+    return mended && count > 1
+               ? at * static_cast<double>(shape.rotary_grid - 1) / static_cast<double>(count - 1)
+               : at;
+  };
+  const std::vector<torch::Tensor> places = torch::meshgrid(
+      {torch::arange(grid.steps, torch::kFloat32), across(grid.rows), across(grid.columns)}, "ij");
+  const torch::Tensor exponent = torch::arange(third / 2, torch::kFloat32) / (third / 2.0);
+  const torch::Tensor frequencies = 1 / torch::pow(shape.rotary_temperature, exponent);
+  std::vector<torch::Tensor> angles;
+  for (const torch::Tensor& place : places) {
+    const torch::Tensor of_pairs = place.reshape({-1, 1}) * frequencies;  // [N, third / 2]
+    angles.push_back(mended ? of_pairs.repeat_interleave(2, 1) : of_pairs.repeat({1, 2}));
+  }
+  angles.push_back(torch::zeros({grid.patches(), width - 3 * third}));
+  const torch::Tensor all = torch::cat(angles, 1);  // [N, d]
+  return {all.sin(), all.cos(), false, shape.prefix_tokens(), !mended};
+}
+
 // x [..., d] with each pair (a, b) as (-b, a).
 torch::Tensor quarter_turned(const torch::Tensor& x, bool half) {
   if (half) {
@@ -114,6 +138,30 @@ torch::Tensor quarter_turned(const torch::Tensor& x, bool half) {
 }
 
 }  // namespace
+
+Grid::Grid(const Architecture& architecture, const ImageSize& size, std::int64_t frames)
+    : Grid(size, architecture.patch) {
+  if (!architecture.takes_clips()) return;
+  steps = frames / architecture.tubelet;
+  if (steps < 1 || frames % architecture.tubelet != 0)
+    throw ConfigError(concat("the backbone takes clips of a multiple of ", architecture.tubelet,
+                             " frames, and was given ",
+                             plural(static_cast<std::size_t>(frames), "frame")));
+}
+
+Grid position_grid(const Architecture& architecture) {
+  Grid grid(architecture.position_grid);
+  grid.steps = architecture.position_steps;
+  return grid;
+}
+
+torch::Tensor sinusoids(std::int64_t tokens, std::int64_t width) {
+  const torch::Tensor pair = torch::arange(width, torch::kFloat64).div(2, "floor");
+  const torch::Tensor angles = torch::arange(tokens, torch::kFloat64).unsqueeze(1) /
+                               torch::pow(10000.0, 2 * pair / static_cast<double>(width));
+  const torch::Tensor even = (torch::arange(width) % 2 == 0);
+  return torch::where(even, angles.sin(), angles.cos()).to(torch::kFloat32).unsqueeze(0);
+}
 
 torch::Tensor resample_positions(const torch::Tensor& positions, std::int64_t prefix,
                                  std::int64_t grid, const Grid& new_grid, Resampling resampling) {
@@ -157,6 +205,9 @@ std::vector<Rotation> rotations(const Architecture& shape, const Grid& grid,
       all.push_back(mixed_rotation(shape, grid, frequencies, block));
     return all;
   }
+  if (shape.rotary == Rotary::kVjepa2 || shape.rotary == Rotary::kVjepa21)
+    return std::vector<Rotation>(static_cast<std::size_t>(shape.depth),
+                                 rotation_by_thirds(shape, grid));
   const torch::Tensor at = patch_places(shape, grid);                                 // [N, 2]
   const torch::Tensor angles = (at.unsqueeze(2) * frequencies_of(shape)).flatten(1);  // [N, d/2]
   return std::vector<Rotation>(static_cast<std::size_t>(shape.depth), rotation_by(angles, shape));
@@ -223,19 +274,22 @@ Value TorchOperations::latent_query(const AttentionPoolImpl& pool, const Value& 
       .expand({tokens.size(0), -1, -1, -1});
 }
 
-// [B, 3, H, W] -> [B, patches, 3 · patch · patch]
-Value TorchOperations::cut_patches(const Value& images, std::int64_t patch) const {
+// [B, 3, H, W] or [B, T, 3, H, W] -> [B, patches, 3 · tubelet · patch · patch]
+Value TorchOperations::cut_patches(const Value& images, std::int64_t patch,
+                                   std::int64_t tubelet) const {
   const std::int64_t batch = images.size(0);
-  const std::int64_t rows = images.size(2) / patch, columns = images.size(3) / patch;
-  return images.view({batch, 3, rows, patch, columns, patch})
-      .permute({0, 2, 4, 1, 3, 5})  // [B, rows, columns, 3, patch, patch]
-      .reshape({batch, rows * columns, 3 * patch * patch});
+  const std::int64_t steps = images.dim() == 5 ? images.size(1) / tubelet : 1;
+  const std::int64_t rows = images.size(-2) / patch, columns = images.size(-1) / patch;
+  return images.view({batch, steps, tubelet, 3, rows, patch, columns, patch})
+      .permute({0, 1, 4, 6, 3, 2, 5, 7})  // [B, steps, rows, columns, 3, tubelet, patch, patch]
+      .reshape({batch, steps * rows * columns, 3 * tubelet * patch * patch});
 }
 
 // A matrix product stands in for the convolution: on CUDA it keeps clear of cuDNN, whose
 // convolutions round float32 to TF32 by default.
 Value TorchOperations::patches(const Value& images, const PatchEmbedImpl& layer) const {
-  return linear(cut_patches(images, layer.patch), layer.proj->weight.flatten(1), layer.proj->bias);
+  return linear(cut_patches(images, layer.patch, layer.tubelet), layer.proj->weight.flatten(1),
+                layer.proj->bias);
 }
 
 Value TorchOperations::with_start(const Value& patches, const VisionTransformerImpl& model) const {
@@ -255,6 +309,12 @@ Rotation TorchOperations::rotation(const VisionTransformerImpl& model, std::int6
 }
 
 namespace {
+
+// The norm behind averaging has an epsilon of its own in some models.
+Architecture with_fc_norm_epsilon(Architecture shape) {
+  if (shape.fc_norm_epsilon > 0) shape.norm_epsilon = shape.fc_norm_epsilon;
+  return shape;
+}
 
 // The norm and the layer of a block's part.
 Branch make_branch(torch::nn::Module& owner, const Scope& scope, std::size_t part,
@@ -323,16 +383,28 @@ void BlockImpl::make_scaling(const Scope& scope, const Architecture& shape) {
   both.scale = make_scale(*this, scope, "ls", shape);
 }
 
+void AttentionPoolImpl::make_blocks(const Scope& scope, const Architecture& shape) {
+  if (shape.pool_depth == 0) return;
+  torch::nn::ModuleList list;
+  for (std::int64_t i = 0; i < shape.pool_depth; ++i) {
+    blocks.push_back(Block(scope / "blocks" / i, shape, i));
+    list->push_back(blocks.back());
+  }
+  register_module("blocks", list);
+}
+
 VisionTransformerImpl::VisionTransformerImpl(const Scope& scope, const Architecture& shape,
-                                             const ImageSize& image_size, std::int64_t projected)
-    : architecture(shape), grid(image_size, shape.patch) {
+                                             const ImageSize& image_size, std::int64_t projected,
+                                             std::int64_t frames)
+    : architecture(shape), grid(shape, image_size, frames) {
   const std::int64_t width = shape.width;
   patch_embed = make<PatchEmbed>(*this, scope, "patch_embed", shape);
   make_tokens(scope);
   norm_pre = make_if<Norm>(shape.norm_pre, *this, scope, "norm_pre", width, shape);
   make_blocks(scope);
   norm = make_if<Norm>(shape.norm, *this, scope, "norm", width, shape);
-  fc_norm = make_if<Norm>(shape.fc_norm, *this, scope, "fc_norm", width, shape);
+  fc_norm =
+      make_if<Norm>(shape.fc_norm, *this, scope, "fc_norm", width, with_fc_norm_epsilon(shape));
   attn_pool = make_if<AttentionPool>(shape.attention_pool, *this, scope, "attn_pool", shape);
   projection = make_if<Linear>(projected > 0, *this, scope, "projection", width, projected);
 }
@@ -343,10 +415,13 @@ void VisionTransformerImpl::make_tokens(const Scope& scope) {
   cls_token = make_parameter(*this, scope, "cls_token", {1, 1, width}, shape.class_token);
   reg_token =
       make_parameter(*this, scope, "reg_token", {1, shape.registers, width}, shape.registers > 0);
+  if (shape.sinusoid_grid > 0)
+    pos_embed = register_buffer("pos_embed", sinusoids(grid.patches(), width));
   if (!shape.positions) return;
   const std::int64_t prefix = shape.prefix_positions ? shape.prefix_tokens() : 0;
-  torch::Tensor positions = scope.take("pos_embed", {1, prefix + side * side, width});
-  if (!positions.is_meta())
+  torch::Tensor positions =
+      scope.take("pos_embed", {1, prefix + position_grid(shape).patches(), width});
+  if (!positions.is_meta() && !shape.takes_clips())  // a clip's fit, or are refused
     positions = resample_positions(positions, prefix, side, grid, shape.resampling);
   pos_embed = register_parameter("pos_embed", positions, false);
 }

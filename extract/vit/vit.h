@@ -63,18 +63,29 @@ class StateDictSource : public WeightSource {
 // Where patches lie in an image, and how a ViT learns of it: absolute, relative and rotary
 // positions, as timm's layers/pos_embed.py, models/beit.py and layers/pos_embed_sincos.py.
 
-// The places of an image's patches.
+// The places of an image's patches, or of a clip's, whose patches reach over several frames: a
+// clip's tokens are in the order of steps, then rows, then columns.
 struct Grid {
-  std::int64_t rows = 0, columns = 0;
+  std::int64_t rows = 0, columns = 0, steps = 1;
 
   constexpr Grid() = default;
   constexpr Grid(std::int64_t side) : rows(side), columns(side) {}
   constexpr Grid(const ImageSize& size, std::int64_t patch)
       : rows(size.height / patch), columns(size.width / patch) {}
+  // Of a clip of `frames` frames, or of an image where the architecture takes images.
+  Grid(const Architecture& architecture, const ImageSize& size, std::int64_t frames);
 
-  constexpr std::int64_t patches() const { return rows * columns; }
+  constexpr std::int64_t patches() const { return steps * rows * columns; }
   bool operator==(const Grid&) const = default;
 };
+
+// The grid that pos_embed fits.
+Grid position_grid(const Architecture& architecture);
+
+// [1, tokens, width] float32: number 2i of token n is sin(n / 10000^(2i/width)), number 2i + 1 the
+// cosine (Vaswani et al. 2017, arXiv:1706.03762). VideoMAE numbers all tokens of a clip in one row
+// (arXiv:2203.12602, modeling_finetune.py).
+torch::Tensor sinusoids(std::int64_t tokens, std::int64_t width);
 
 // positions [1, prefix + grid², width] float32 -> [1, prefix + new_grid's patches, width]. The rows
 // of the prefix tokens stay; the square of patches is resampled: bicubic and antialiased as timm's
@@ -97,6 +108,7 @@ struct Rotation {
   torch::Tensor sine, cosine;
   bool half = false;        // numbers i and i + d/2 are a pair; else 2i and 2i + 1
   std::int64_t prefix = 0;  // class token and registers come first and are not turned
+  bool uneven = false;      // the two of a pair turn by different angles
 };
 
 // The rotation of each block for images of such a grid of patches. `frequencies` is the parameter
@@ -107,6 +119,16 @@ struct Rotation {
 //   mixed   each pair turns with both, at learnt frequencies of each block and head (RoPE-ViT)
 //   dinov3  as axial, but of places from -1 to 1 across the image whatever its size, at
 //           wavelengths of temperature^(4i/d) (arXiv:2508.10104)
+//   vjepa2  a third of the numbers (an even count, n) turns with the step, the next with the row,
+//   the
+//           next with the column, the rest stays. Number i of a third has the wavelength of
+//           temperature^(2·(i mod n/2)/n) · 2π, its pair is of neighbours all the same: the two of
+//           a pair turn by different angles (V-JEPA 2, arXiv:2506.09985;
+//           src/models/utils/modules.py, which names this an error that released weights are
+//           trained with)
+//   vjepa2_1  the same mended: the two of a pair turn alike, and rows and columns are scaled to
+//   places
+//           from 0 to rotary_grid - 1 whatever the size (app/vjepa_2_1/models/utils/modules.py)
 std::vector<Rotation> rotations(const Architecture& architecture, const Grid& grid,
                                 const torch::Tensor& frequencies);
 
@@ -133,7 +155,8 @@ torch::Tensor rotate(const torch::Tensor& x, const Rotation& rotation);
 //   attend(q, k, v, d, bias)   softmax(q·kᵀ / √d + bias)·v, [B, h, n, d] -> [B, h, n, v's d]
 //   merged(x)                  [B, h, n, d] -> [B, n, h·d]
 //   latent_query(AttentionPoolImpl, tokens)    [B, h, 1, d]
-//   patches(images, PatchEmbedImpl)            [B, 3, H, W] -> [B, patches, width]
+//   patches(images, PatchEmbedImpl)            [B, 3, H, W], or of clips [B, T, 3, H, W] -> [B,
+//                                              patches, width]
 //   dropped(x)                 training's dropout
 // and those that vit.h adds. TorchOperations is LibTorch's; others are the engines of cpu/ and
 // gpu/. One that fuses has a larger operation of its own in their
@@ -373,60 +396,29 @@ struct AttentionImpl : torch::nn::Module {
 };
 TORCH_MODULE(Attention);
 
-// Attention pooling, SigLIP's MAP head: one learnt query attends to all tokens, and an MLP
-// follows (Zhai et al. 2022, arXiv:2106.04560; timm's AttentionPoolLatent).
-struct AttentionPoolImpl : torch::nn::Module {
-  AttentionPoolImpl(const Scope& scope, const Architecture& shape)
-      : heads(shape.pool_heads),
-        latent(make_parameter(*this, scope, "latent", {1, 1, shape.width})),
-        q(make<Linear>(*this, scope, "q", shape.width, shape.width)),
-        kv(make<Linear>(*this, scope, "kv", shape.width, 2 * shape.width)),
-        proj(make<Linear>(*this, scope, "proj", shape.width, shape.width)),
-        norm(make<Norm>(*this, scope, "norm", shape.width, shape)),
-        mlp(make<Mlp>(*this, scope, "mlp", with_plain_mlp(shape))) {}
-
-  template <class Ops>
-  ValueOf<Ops> forward(Ops& ops, const ValueOf<Ops>& tokens) const {  // -> [B, 1, width]
-    const auto parts = ops.heads(kv->forward(ops, tokens), 2, heads);
-    const ValueOf<Ops> attended =
-        proj->forward(ops, ops.merged(ops.attend(ops.latent_query(*this, tokens), parts[0],
-                                                 parts[1], latent.size(2) / heads, {})));
-    return ops.plus(attended, mlp->forward(ops, norm->forward(ops, attended)));
-  }
-
-  std::int64_t heads;
-  torch::Tensor latent;  // [1, 1, width]
-  Linear q, kv, proj;
-  Norm norm;
-  Mlp mlp;
-
- private:
-  // The MLP of the pooling is a plain one, whatever those of the blocks are.
-  static Architecture with_plain_mlp(Architecture shape) {
-    shape.mlp_hidden = shape.pool_hidden;
-    shape.activation = shape.pool_activation;
-    shape.gated_mlp = shape.mlp_norm = false;
-    shape.projection_bias = true;
-    return shape;
-  }
-};
-TORCH_MODULE(AttentionPool);
-
 // timm has a convolution whose stride is its kernel size; its weights keep that shape here.
 struct PatchProjectionImpl : torch::nn::Module {
   PatchProjectionImpl(const Scope& scope, const Architecture& shape)
-      : weight(make_parameter(*this, scope, "weight", {shape.width, 3, shape.patch, shape.patch})),
+      : weight(make_parameter(*this, scope, "weight", kernel_of(shape))),
         bias(make_parameter(*this, scope, "bias", {shape.width}, shape.patch_bias)) {}
 
-  torch::Tensor weight;  // [width, 3, patch, patch]
+  torch::Tensor weight;  // [width, 3, patch, patch], of clips [width, 3, tubelet, patch, patch]
   torch::Tensor bias;    // [width], undefined without patch_bias
+
+ private:
+  static std::vector<std::int64_t> kernel_of(const Architecture& shape) {
+    std::vector<std::int64_t> sizes{shape.width, 3, shape.patch, shape.patch};
+    if (shape.takes_clips()) sizes.insert(sizes.begin() + 2, shape.tubelet);
+    return sizes;
+  }
 };
 TORCH_MODULE(PatchProjection);
 
-// Cuts an image into patches and maps each to a token.
+// Cuts an image or a clip into patches and maps each to a token.
 struct PatchEmbedImpl : torch::nn::Module {
   PatchEmbedImpl(const Scope& scope, const Architecture& shape)
       : patch(shape.patch),
+        tubelet(shape.takes_clips() ? shape.tubelet : 1),
         proj(make<PatchProjection>(*this, scope, "proj", shape)),
         norm(make_if<Norm>(shape.patch_norm, *this, scope, "norm", shape.width, shape)) {}
 
@@ -435,7 +427,7 @@ struct PatchEmbedImpl : torch::nn::Module {
     return apply_if_present(ops, norm, ops.patches(images, *this));
   }
 
-  std::int64_t patch;
+  std::int64_t patch, tubelet;  // pixels along a side, frames
   PatchProjection proj;
   Norm norm;  // with patch_norm (AIMv2, arXiv:2411.14402)
 };
@@ -476,7 +468,7 @@ struct TorchOperations {
                const Value& bias) const;
   Value merged(const Value& x) const { return x.transpose(1, 2).flatten(2); }
   Value latent_query(const AttentionPoolImpl& pool, const Value& tokens) const;
-  Value cut_patches(const Value& images, std::int64_t patch) const;
+  Value cut_patches(const Value& images, std::int64_t patch, std::int64_t tubelet = 1) const;
   Value patches(const Value& images, const PatchEmbedImpl& layer) const;
   Value dropped(const Value& x) const { return dropout ? dropout(x) : x; }
 
@@ -599,11 +591,67 @@ struct BlockImpl : torch::nn::Module {
 };
 TORCH_MODULE(Block);
 
+// Attention pooling: one learnt query attends to all tokens, and an MLP follows. SigLIP's MAP head
+// (Zhai et al. 2022, arXiv:2106.04560; timm's AttentionPoolLatent), or with pool_residual V-JEPA's
+// attentive pooler (arXiv:2404.08471; src/models/attentive_pooler.py), which has blocks in front of
+// it, norms the tokens, adds to its query, and has no projection behind the attention.
+struct AttentionPoolImpl : torch::nn::Module {
+  AttentionPoolImpl(const Scope& scope, const Architecture& shape)
+      : heads(shape.pool_heads),
+        latent(make_parameter(*this, scope, "latent", {1, 1, shape.width})),
+        norm1(make_if<Norm>(shape.pool_residual, *this, scope, "norm1", shape.width, shape)),
+        q(make<Linear>(*this, scope, "q", shape.width, shape.width)),
+        kv(make<Linear>(*this, scope, "kv", shape.width, 2 * shape.width)),
+        proj(make_if<Linear>(!shape.pool_residual, *this, scope, "proj", shape.width, shape.width)),
+        norm(make<Norm>(*this, scope, "norm", shape.width, shape)),
+        mlp(make<Mlp>(*this, scope, "mlp", of_pooling(shape))) {
+    make_blocks(scope, of_pooling(shape));
+  }
+
+  template <class Ops>
+  ValueOf<Ops> forward(Ops& ops, const ValueOf<Ops>& tokens) const {  // -> [B, 1, width]
+    ValueOf<Ops> seen = tokens;
+    for (const Block& block : blocks) seen = block->forward(ops, seen, RotationOf<Ops>{});
+    const auto parts = ops.heads(kv->forward(ops, apply_if_present(ops, norm1, seen)), 2, heads);
+    ValueOf<Ops> attended = ops.merged(ops.attend(ops.latent_query(*this, tokens), parts[0],
+                                                  parts[1], latent.size(2) / heads, {}));
+    attended = apply_if_present(ops, proj, attended);
+    if (norm1) attended = ops.plus(attended, ops.parameter(latent));
+    return ops.plus(attended, mlp->forward(ops, norm->forward(ops, attended)));
+  }
+
+  std::int64_t heads;
+  torch::Tensor latent;  // [1, 1, width]
+  Norm norm1;            // with pool_residual
+  Linear q, kv, proj;    // no proj with pool_residual
+  Norm norm;
+  Mlp mlp;
+  std::vector<Block> blocks;  // of pool_depth
+
+ private:
+  void make_blocks(const Scope& scope, const Architecture& shape);
+  // Its parts are plain ones, whatever those of the ViT's blocks are.
+  static Architecture of_pooling(Architecture shape) {
+    shape.mlp_hidden = shape.pool_hidden;
+    shape.activation = shape.pool_activation;
+    shape.gated_mlp = shape.mlp_norm = false;
+    shape.projection_bias = true;
+    if (!shape.pool_residual) return shape;
+    shape.heads = shape.pool_heads;
+    shape.block = BlockKind::kPreNorm;
+    shape.qkv_bias = true;
+    shape.layer_scale = shape.qk_norm = shape.attention_norm = false;
+    shape.differential = shape.relative_positions = false;
+    return shape;
+  }
+};
+TORCH_MODULE(AttentionPool);
+
 struct VisionTransformerImpl : torch::nn::Module {
-  // Images have sides that are multiples of the patch size. `projected`: features that a CLIP's
-  // projection gives, 0 without one.
+  // Images have sides that are multiples of the patch size, and clips a multiple of the tubelet's
+  // frames. `projected`: features that a CLIP's projection gives, 0 without one.
   VisionTransformerImpl(const Scope& scope, const Architecture& shape, const ImageSize& image_size,
-                        std::int64_t projected = 0);
+                        std::int64_t projected = 0, std::int64_t frames = 1);
 
   template <class Ops>
   ValueOf<Ops> embed(Ops& ops, const ValueOf<Ops>& images) const {  // -> what enters block 0
@@ -611,7 +659,8 @@ struct VisionTransformerImpl : torch::nn::Module {
     return apply_if_present(ops, norm_pre, x);
   }
 
-  // What a block gives -> features of it, [B, pooled_features()]. Pooling::kMap with attention_pool
+  // What a block gives -> features of it, [B, pooled_features()], of Pooling::kTime [B, steps ·
+  // pooled_features()]. Pooling::kMap with attention_pool
   // only.
   template <class Ops>
   ValueOf<Ops> pooled(Ops& ops, const ValueOf<Ops>& x, Pooling pooling) const {
@@ -630,15 +679,16 @@ struct VisionTransformerImpl : torch::nn::Module {
     std::vector<ValueOf<Ops>> pooled;  // each [B, width], or all tokens
     if (pooling == Pooling::kNone) pooled = {tokens};
     if (takes_class_token(pooling)) pooled.push_back(ops.vector(ops.tokens(tokens, 0, 1)));
-    if (const auto range = averaged_tokens(pooling, architecture, grid.patches()))
-      pooled.push_back(ops.mean(tokens, range->begin, range->end));
+    for (const TokenRange& range :
+         averaged_tokens(pooling, architecture, grid.patches(), grid.steps))
+      pooled.push_back(ops.mean(tokens, range.begin, range.end));
     if (fc_norm)
       for (ValueOf<Ops>& features : pooled) features = fc_norm->forward(ops, features);
     const ValueOf<Ops> features = ops.joined(pooled);
     return pooling == Pooling::kNone ? ops.flattened(features, all) : features;
   }
 
-  // images [B, 3, H, W] -> [B, features], before the projection
+  // images [B, 3, H, W], or clips [B, T, 3, H, W] -> [B, features], before the projection
   template <class Ops>
   ValueOf<Ops> features(Ops& ops, const ValueOf<Ops>& images, const FeatureOptions& options) const {
     const std::vector<std::int64_t> layers = layers_of(options, architecture);
@@ -663,11 +713,11 @@ struct VisionTransformerImpl : torch::nn::Module {
   Rotation rotation(std::int64_t index, const torch::Device& device) const;
 
   Architecture architecture;
-  Grid grid;  // of the images' patches
+  Grid grid;  // of the patches of an image or clip
   PatchEmbed patch_embed{nullptr};
   torch::Tensor cls_token;   // [1, 1, D], undefined without a class token
   torch::Tensor reg_token;   // [1, registers, D], undefined without registers
-  torch::Tensor pos_embed;   // [1, (prefix) + patches, D], resampled to the image size
+  torch::Tensor pos_embed;   // [1, (prefix) + patches, D], resampled to the image size, or computed
   torch::Tensor rope_freqs;  // timm's rope.freqs: of Rotary::kMixed, [2, depth, heads, d / 2]
   Norm norm_pre{nullptr};    // before the blocks (CLIP, Radford et al. 2021, arXiv:2103.00020)
   std::vector<Block> blocks;

@@ -61,6 +61,7 @@ class VitBackbone : public Backbone {
         features_(resolved(options.features, model_->architecture)),
         projection_(model_->projection),
         image_size_(options.image_size),
+        grid_(model_->grid),
         device_(device),
         precision_(precisions.front()),
         named_precision_(options.named_precision),
@@ -86,7 +87,7 @@ class VitBackbone : public Backbone {
   }
 
   torch::Tensor forward(const torch::Tensor& images) override {
-    require_images(images, image_size_);
+    require_images(images, image_size_, clip_frames());
     const torch::InferenceMode guard;
     if (engine_) {
       torch::Tensor kept;
@@ -129,15 +130,20 @@ class VitBackbone : public Backbone {
 
   std::int64_t dimension() const override {
     if (projection_) return projection_->weight.size(0);
-    const std::int64_t patches = Grid(image_size_, architecture_.patch).patches();
-    return pooled_features(features_.pooling, architecture_, patches) *
+    return pooled_features(features_.pooling, architecture_, grid_.patches()) *
            static_cast<std::int64_t>(layers_of(features_, architecture_).size());
+  }
+
+  std::int64_t clip_frames() const override {
+    return architecture_.takes_clips() ? grid_.steps * architecture_.tubelet : 1;
+  }
+  std::int64_t clip_steps() const override {
+    return features_.pooling == Pooling::kTime ? grid_.steps : 1;
   }
 
   std::vector<std::int64_t> cut_shape() const override {
     if (features_.cut == 0) return {};
-    const std::int64_t patches = Grid(image_size_, architecture_.patch).patches();
-    return {architecture_.prefix_tokens() + patches, architecture_.width};
+    return {architecture_.prefix_tokens() + grid_.patches(), architecture_.width};
   }
 
   Precision precision() const override { return precision_; }
@@ -148,9 +154,8 @@ class VitBackbone : public Backbone {
     json["pooling"] = to_string(features_.pooling);
     if (!features_.layers.empty()) json["layers"] = features_.layers;
     if (projection_) json["projection"] = dimension();
-    const Grid grid(image_size_, architecture_.patch);
-    if (architecture_.positions && grid != Grid(architecture_.position_grid))
-      json["positions_resampled_to"] = ImageSize(grid.rows, grid.columns);
+    if (architecture_.positions && grid_ != position_grid(architecture_))
+      json["positions_resampled_to"] = ImageSize(grid_.rows, grid_.columns);
     return json;
   }
 
@@ -359,7 +364,7 @@ class VitBackbone : public Backbone {
     std::vector<torch::Tensor> features;
     for (const torch::Tensor& image : images.to(torch::kCPU).split(1))
       features.push_back(compute(image.contiguous())
-                             .narrow(1, 0, dimension())
+                             .narrow(1, 0, clip_steps() * dimension())
                              .to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true));
     return at::cat(features);
   }
@@ -391,6 +396,7 @@ class VitBackbone : public Backbone {
   FeatureOptions features_;
   Linear projection_;  // may be empty
   ImageSize image_size_;
+  Grid grid_;  // of the patches of an image or clip
   torch::Device device_;
   Precision precision_;
   bool named_precision_;
@@ -415,7 +421,8 @@ std::pair<VisionTransformer, Json> random_model(const BackboneOptions& options) 
   if (options.features.projection)
     throw ConfigError("--random-weights has no projection; leave out --projection");
   RandomSource source(*options.random_seed);
-  VisionTransformer model(Scope(source), architecture, options.image_size);
+  VisionTransformer model(Scope(source), architecture, options.image_size, 0,
+                          clip_frames_of(options, architecture));
   Json what;
   what["kind"] = "random";
   what["generator"] = kRandomWeightsVersion;
@@ -447,7 +454,8 @@ VisionTransformer build(const WeightFiles& files, StateDict tensors,
     weights.tensors.merge(std::move(weights.projection));
   }
   StateDictSource source(std::move(weights.tensors));
-  VisionTransformer model(Scope(source), architecture, options.image_size, projected);
+  VisionTransformer model(Scope(source), architecture, options.image_size, projected,
+                          clip_frames_of(options, architecture));
   source.finish();
   return model;
 }
@@ -463,6 +471,8 @@ std::pair<VisionTransformer, Json> read_model(const BackboneOptions& options) {
   Json what;
   what["kind"] = "vit";
   what["sha256"] = digest.get();
+  if (model->architecture.takes_clips())
+    if (const std::string part = part_taken(files); !part.empty()) what["part"] = part;
   return {std::move(model), std::move(what)};
 }
 

@@ -79,10 +79,12 @@ torch::Tensor reordered(const torch::Tensor& rows, std::int64_t heads) {
   return at::cat({turned.reshape_as(rows.slice(0, 0, 2 * width)), rows.slice(0, 2 * width)});
 }
 
-// Numbers [..., d] of which the two of a pair are equal -> [..., d / 2].
-torch::Tensor of_pairs(const torch::Tensor& numbers, bool half) {
+// Numbers [..., d] -> those of the first or of the second of each pair, [..., d / 2].
+torch::Tensor of_pairs(const torch::Tensor& numbers, bool half, std::int64_t which = 0) {
   const std::int64_t d = numbers.size(-1);
-  return (half ? numbers.slice(-1, 0, d / 2) : numbers.slice(-1, 0, d, 2)).contiguous();
+  return (half ? numbers.slice(-1, which * d / 2, (which + 1) * d / 2)
+               : numbers.slice(-1, which, d, 2))
+      .contiguous();
 }
 
 }  // namespace
@@ -121,6 +123,10 @@ AttentionWeights attention_weights(const AttentionImpl& attention, const Rotatio
   if (!rotation.sine.defined()) return weights;
   weights.sine = of_pairs(detached(rotation.sine), rotation.half);
   weights.cosine = of_pairs(detached(rotation.cosine), rotation.half);
+  if (rotation.uneven) {
+    weights.second_sine = of_pairs(detached(rotation.sine), rotation.half, 1);
+    weights.second_cosine = of_pairs(detached(rotation.cosine), rotation.half, 1);
+  }
   if (rotation.half) return weights;
   for (torch::Tensor* const tensor : {&weights.qkv, &weights.qkv_bias})
     if (tensor->defined()) *tensor = reordered(*tensor, attention.heads);

@@ -43,6 +43,9 @@ struct AttentionWeights {
   // [patches, head width / 2], or [heads, …] if rotations differ by head; undefined without rotary
   // positions.
   torch::Tensor sine, cosine;
+  // Of the second of each pair where it turns otherwise than the first (Rotary::kVjepa2); else
+  // undefined.
+  torch::Tensor second_sine, second_cosine;
 };
 
 AttentionWeights attention_weights(const AttentionImpl& attention, const Rotation& rotation);

@@ -33,9 +33,9 @@ using pickle::Value;
 
 // A training checkpoint keeps the model under one of these. A teacher is the average over its
 // student's steps and what the DINO papers evaluate, hence it goes first.
-constexpr std::array<std::string_view, 8> kContainers = {
-    "teacher", "target_encoder", "model_ema", "state_dict",
-    "model",   "module",         "encoder",   "student"};
+constexpr std::array<std::string_view, 9> kContainers = {
+    "teacher", "target_encoder", "ema_encoder", "model_ema", "state_dict",
+    "model",   "module",         "encoder",     "student"};
 constexpr int kMaxNesting = 8;
 
 bool has_tensors(const Value& dict) {
@@ -213,6 +213,14 @@ StateDict load_weights(const WeightFiles& weights) {
   if (weights.shard_of.empty()) return load_checkpoint(weights.files.front());
   return in_context(concat("weights '", weights.given.string(), "'"),
                     [&] { return strip_prefixes(read_shards(weights)); });
+}
+
+std::string part_taken(const WeightFiles& weights) {
+  const InputFile file(weights.files.front(), refuse_unnamed);
+  const auto pth = is_safetensors(weights.files.front()) ? nullptr : open_pth(file);
+  std::vector<std::string> path;
+  if (pth) find_state_dict(pth->root(), path);
+  return join(path, ".");
 }
 
 std::string digest_of(const WeightFiles& weights) {

@@ -47,6 +47,10 @@ WeightFiles find_weight_files(const std::filesystem::path& path);
 // the index states, or in none.
 StateDict load_weights(const WeightFiles& files);
 
+// The keys that lead to the tensors that are taken of a training checkpoint ("target_encoder"); ""
+// where they are at its top.
+std::string part_taken(const WeightFiles& files);
+
 // For one file, its SHA-256; for several, the SHA-256 of the lines "SHA-256 NAME".
 std::string digest_of(const WeightFiles& files);
 

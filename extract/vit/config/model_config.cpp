@@ -64,17 +64,20 @@ fs::path config_beside(const WeightFiles& weights) {
   return fs::is_regular_file(status_of(open_clip)) ? open_clip : fs::path();
 }
 
-// transformers' own order: an image processor inside processor_config.json goes before
-// preprocessor_config.json.
-std::optional<PixelConfig> read_processor_in(const fs::path& folder,
-                                             const std::string& model_type) {
+// transformers' own order: a processor inside processor_config.json goes before a file of its own,
+// and for clips, one of clips before one of images.
+std::optional<PixelConfig> read_processor_in(const fs::path& folder, const std::string& model_type,
+                                             bool clips) {
   const auto read = [&](const Json& json) { return read_image_processor(json, model_type); };
+  const char* const inside = clips ? "video_processor" : "image_processor";
   if (const fs::path file = folder / "processor_config.json"; fs::is_regular_file(status_of(file)))
-    if (const Json json = read_sorted_json_file(file);
-        json.is_object() && json.contains("image_processor"))
-      return in_context(file.filename().string(), [&] { return read(json["image_processor"]); });
-  if (const fs::path file = folder / "preprocessor_config.json";
-      fs::is_regular_file(status_of(file)))
+    if (const Json json = read_sorted_json_file(file); json.is_object() && json.contains(inside))
+      return in_context(file.filename().string(), [&] { return read(json[inside]); });
+  const fs::path of_clips = folder / "video_preprocessor_config.json";
+  const fs::path file = clips && fs::is_regular_file(status_of(of_clips))
+                            ? of_clips
+                            : folder / "preprocessor_config.json";
+  if (fs::is_regular_file(status_of(file)))
     return in_context(file.filename().string(), [&] { return read(read_sorted_json_file(file)); });
   return std::nullopt;
 }
@@ -91,7 +94,8 @@ std::optional<ModelConfig> read_model_config(const WeightFiles& weights) {
     ModelConfig config = read_kind(json);
     config.file = file;
     if (!json.contains("model_type")) return config;
-    if (auto pixels = read_processor_in(weights.folder, word(json, "model_type").value_or("")))
+    if (auto pixels = read_processor_in(weights.folder, word(json, "model_type").value_or(""),
+                                        config.architecture.frames > 1))
       config.pixels = *pixels;
     return config;
   });
@@ -452,6 +456,7 @@ struct Kind {
 };
 constexpr const char *kVitNames = "transformers' ViT, BEiT or DINOv2",
                      *kDinov3Names = "transformers' DINOv3",
+                     *kVjepa2Names = "transformers' V-JEPA 2",
                      *kClipNames = "transformers' CLIP or SigLIP";
 constexpr Kind kKinds[] = {
     {"vit", "gelu", 1e-12, 12, "cls", Resampling::kBicubic, kVitNames},
@@ -466,6 +471,8 @@ constexpr Kind kKinds[] = {
     {"siglip_vision_model", "gelu_pytorch_tanh", 1e-6, 12, "map", Resampling::kBicubic, kClipNames},
     {"siglip2_vision_model", "gelu_pytorch_tanh", 1e-6, 12, "map", Resampling::kBilinearAntialiased,
      kClipNames},
+    {"videomae", "gelu", 1e-12, 12, "mean", Resampling::kBicubic, kVitNames},
+    {"vjepa2", "gelu", 1e-6, 16, "mean", Resampling::kBicubic, kVjepa2Names},
 };
 
 // transformers/activations.py.
@@ -526,10 +533,54 @@ void read_dinov3(const Json& json, Architecture& shape) {
         concat("'rope_theta' is ", shape.rotary_temperature, ", expected a number above 0"));
 }
 
+// Folders of VideoMAE-small are converted with 16 heads of 24 features, where its authors trained 6
+// of 64 (MCG-NJU/VideoMAE, modeling_finetune.py).
+std::string other_heads(const Architecture& shape) {
+  constexpr std::int64_t kAuthorsWidth = 384, kAuthorsHeads = 6;
+  if (shape.width != kAuthorsWidth || shape.heads == kAuthorsHeads || shape.heads < 1) return "";
+  return concat("the config of this VideoMAE states ", shape.heads, " heads of ",
+                shape.width / shape.heads,
+                " features, and its authors' model of this width has 6 of 64; computing as the "
+                "config states, as transformers does; --heads 6 computes as the authors do");
+}
+
+// The norm is the last one of the tokens, or with use_mean_pooling the classifier's, with torch's
+// own epsilon, behind their mean; the encoder alone has none then.
+void read_videomae(const Json& json, ModelConfig& config) {
+  constexpr double kTorchEpsilon = 1e-5;
+  Architecture& shape = config.architecture;
+  const std::int64_t image = side(json, "image_size").value_or(224);
+  shape.frames = whole_number(json, "num_frames").value_or(16);
+  shape.sinusoid_grid = image / std::max<std::int64_t>(shape.patch, 1);
+  shape.norm = !truth(json, "use_mean_pooling").value_or(true);
+  shape.fc_norm = !shape.norm && lists(json, "architectures", "VideoMAEForVideoClassification");
+  shape.fc_norm_epsilon = kTorchEpsilon;
+  shape.qkv_bias = truth(json, "qkv_bias").value_or(truth(json, "qv_bias").value_or(true));
+  config.compared.emplace_back("qkv_bias");
+  config.pixels.image_size = static_cast<int>(image);
+  config.warning = other_heads(shape);
+}
+
+// Places are those of the input's own patches: transformers takes them from crop_size, which is
+// right for clips of that size alone (VJEPA2RopeAttention.get_position_ids).
+void read_vjepa2(const Json& json, ModelConfig& config) {
+  Architecture& shape = config.architecture;
+  shape.frames = whole_number(json, "frames_per_clip").value_or(64);
+  shape.rotary = Rotary::kVjepa2;
+  shape.rotary_temperature = 10'000;
+  shape.qkv_bias = truth(json, "qkv_bias").value_or(true);
+  config.compared.emplace_back("qkv_bias");
+  config.pixels.image_size = static_cast<int>(whole_number(json, "crop_size").value_or(256));
+  shape.attention_pool = lists(json, "architectures", "VJEPA2ForVideoClassification");
+  if (shape.attention_pool) config.pool = "map";
+}
+
 void read_parts(const Json& json, const Kind& kind, ModelConfig& config) {
   Architecture& shape = config.architecture;
   const std::string type = kind.type;
   if (type == "dinov3_vit") read_dinov3(json, shape);
+  if (type == "videomae") read_videomae(json, config);
+  if (type == "vjepa2") read_vjepa2(json, config);
   // transformers' Dinov2SwiGLUFFN takes SiLU whatever hidden_act says.
   if (truth(json, "use_swiglu_ffn").value_or(false)) shape.activation = Activation::kSilu;
   if (config.pool == "map" && !truth(json, "vision_use_head").value_or(true)) config.pool = "mean";
@@ -548,8 +599,9 @@ void expect_parts(const Json& json, const std::string& type, ModelConfig& config
   const auto says = [&](const char* key) { return truth(json, key).value_or(false); };
   const bool siglip = type.starts_with("siglip"), beit = type == "beit";
   const bool dinov2 = type.starts_with("dinov2"), dinov3 = type == "dinov3_vit";
-  shape.class_token = type != "ijepa" && !siglip;
-  shape.positions = !dinov3 && (!beit || says("use_absolute_position_embeddings"));
+  const bool clips = shape.frames > 1;
+  shape.class_token = type != "ijepa" && !siglip && !clips;
+  shape.positions = !dinov3 && !clips && (!beit || says("use_absolute_position_embeddings"));
   shape.relative_positions =
       beit && (says("use_relative_position_bias") || says("use_shared_relative_position_bias"));
   shape.norm_pre = type == "clip_vision_model";
@@ -577,6 +629,7 @@ ModelConfig read_transformers_config(const Json& json) {
   compare(vision, "hidden_size", "width", config);
   compare(vision, "num_hidden_layers", "depth", config);
   compare(vision, "patch_size", "patch", config);
+  compare(vision, "tubelet_size", "tubelet", config);
   compare(vision, "num_register_tokens", "registers", config);
   shape.heads = whole_number(vision, "num_attention_heads").value_or(kind.heads);
   shape.activation = activation_of(word(vision, "hidden_act").value_or(kind.activation));
@@ -617,6 +670,12 @@ constexpr Processor kProcessors[] = {
                          "image_mean": 0.5, "image_std": 0.5})"},
     {"DINOv3ViT", false, R"({"resample": 2, "size": 224, "image_mean": [0.485, 0.456, 0.406],
                              "image_std": [0.229, 0.224, 0.225]})"},
+    // Without mean and std, of which the class has others (0.5) than its authors trained with: they
+    // are asked for.
+    {"VideoMAE", true, R"({"resample": 2, "size": 224, "do_center_crop": true, "crop_size": 224})"},
+    {"VJEPA2", true, R"({"resample": 2, "do_center_crop": true, "crop_size": 256,
+                         "image_mean": [0.485, 0.456, 0.406],
+                         "image_std": [0.229, 0.224, 0.225]})"},
 };
 
 // models/auto/image_processing_auto.py: which processor a model has whose file names none.
@@ -633,6 +692,8 @@ const std::map<std::string, std::string_view>& processor_of_model() {
                                                   {"siglip", "Siglip"},
                                                   {"siglip_vision_model", "Siglip"},
                                                   {"dinov3_vit", "DINOv3ViT"},
+                                                  {"videomae", "VideoMAE"},
+                                                  {"vjepa2", "VJEPA2"},
                                                   {"dinov2_with_registers", "Bit"}};
   return *table;
 }
@@ -642,7 +703,8 @@ std::string bare_name(std::string type, const std::string& model_type) {
     const auto found = processor_of_model().find(model_type);
     return found == processor_of_model().end() ? "" : std::string(found->second);
   }
-  for (const std::string_view end : {"Fast", "ImageProcessor", "FeatureExtractor"})
+  for (const std::string_view end :
+       {"Fast", "ImageProcessor", "VideoProcessor", "FeatureExtractor"})
     if (type.ends_with(end)) type.erase(type.size() - end.size());
   return type == "BEiT" ? "Beit" : type;
 }
@@ -707,6 +769,14 @@ Json size_object(const Json& processor, const char* key, bool shortest) {
   return {{"height", *edge}, {"width", *edge}};
 }
 
+// VJEPA2VideoProcessor has the shortest edge of 256 pixels for each 224 of the crop, whatever its
+// file says.
+void set_own_size(const Processor& kind, Json& processor) {
+  if (kind.name != "VJEPA2") return;
+  const auto crop = square(size_object(processor, "crop_size", false), "crop_size");
+  if (crop) processor["size"] = {{"shortest_edge", *crop * 256 / 224}};
+}
+
 void read_size(const Json& processor, bool lone_is_shortest, PixelConfig& pixels) {
   const Json size = size_object(processor, "size", lone_is_shortest);
   const bool crops = truth(processor, "do_center_crop").value_or(false);
@@ -739,11 +809,14 @@ PixelConfig read_image_processor(const Json& stated, const std::string& model_ty
   if (!stated.is_object()) throw DataError("it holds no object");
   const Json said = without_nulls(stated);
   refuse_other_steps(said);
-  const std::string type = word(said, "image_processor_type")
-                               .value_or(word(said, "feature_extractor_type").value_or(""));
+  const std::string type =
+      word(said, "image_processor_type")
+          .value_or(word(said, "video_processor_type")
+                        .value_or(word(said, "feature_extractor_type").value_or("")));
   const Processor& kind = processor_named(type, model_type);
   Json processor = parse_json(kind.defaults, kind.name);
   processor.update(said);
+  set_own_size(kind, processor);
   PixelConfig pixels;
   read_size(processor, kind.shortest, pixels);
   if (truth(processor, "do_normalize").value_or(true)) {

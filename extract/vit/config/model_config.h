@@ -35,9 +35,10 @@ struct ModelConfig {
   std::string pool;         // a value of --pool, "" if not stated
   bool projection = false;  // of these to the space that images share with texts
   PixelConfig pixels;
+  std::string warning;  // for who computes with it; "": none
 };
 
-// Reads config.json of timm or of transformers (with preprocessor_config.json), or
+// Reads config.json of timm or of transformers (with its processor's file), or
 // open_clip_config.json, whichever belongs to the weights; nullopt if there is none. DataError
 // names the file, its content, and the unsupported part.
 std::optional<ModelConfig> read_model_config(const WeightFiles& weights);
@@ -59,8 +60,8 @@ void apply_timm_model(const std::string& name, const Json& arguments, ModelConfi
 // transformers' config.json, of an image encoder or of a model that has one.
 ModelConfig read_transformers_config(const Json& config);
 
-// transformers' preprocessor_config.json next to a config of this model_type. Missing values
-// default to those of its class in transformers 5.
+// transformers' preprocessor_config.json, or video_preprocessor_config.json, next to a config of
+// this model_type. Missing values default to those of its class in transformers 5.
 PixelConfig read_image_processor(const Json& stated, const std::string& model_type);
 
 // open_clip_config.json.

@@ -57,7 +57,7 @@ struct Engine::Workspace {
   torch::Tensor normed;                     // [tokens, width], also what attention gives
   torch::Tensor qkv;                        // [tokens, 3·width]
   torch::Tensor hidden;                     // [rows, mlp_hidden]
-  torch::Tensor pixels;                     // [patches, 3·patch²], filled up to whole words
+  torch::Tensor pixels;                     // [patches, 3·tubelet·patch²], in whole words
   std::vector<AttentionScratch> attention;  // one for each thread that shares this image
 };
 
@@ -231,18 +231,30 @@ QueryKeyChanges::QueryKeyChanges(const AttentionWeights& weights, const Architec
       k_norm(weights.k_norm, weights.k_norm_bias, shape.norm_epsilon),
       sine(weights.sine),
       cosine(weights.cosine),
+      second_sine(weights.second_sine.defined() ? weights.second_sine : sine),
+      second_cosine(weights.second_cosine.defined() ? weights.second_cosine : cosine),
       prefix(shape.prefix_tokens()) {}
+
+void QueryKeyChanges::turn_as(const QueryKeyChanges& other) {
+  sine = other.sine;
+  cosine = other.cosine;
+  second_sine = other.second_sine;
+  second_cosine = other.second_cosine;
+}
 
 void QueryKeyChanges::apply(const Kernels& kernels, const Head& head, std::int64_t number) const {
   const std::int64_t bytes = kernels.element_bytes(), stride = 3 * head.row;
   const std::int64_t patches = head.tokens - prefix, half = head.width / 2;
   const std::int64_t own = sine.dim() == 3 ? number * patches * half : 0;
+  const auto turn = [own](const torch::Tensor& sines, const torch::Tensor& cosines) {
+    return Turn{sines.const_data_ptr<float>() + own, cosines.const_data_ptr<float>() + own};
+  };
   auto* x = static_cast<char*>(head.qkv);
   for (const NormWeights* const norm : {&q_norm, &k_norm}) {
     if (*norm) kernels.norm_in_place(x, stride, head.tokens, head.width, norm->factors());
     if (sine.defined())
-      kernels.rotate(x + prefix * stride * bytes, stride, patches, half,
-                     sine.const_data_ptr<float>() + own, cosine.const_data_ptr<float>() + own);
+      kernels.rotate(x + prefix * stride * bytes, stride, patches, half, turn(sine, cosine),
+                     turn(second_sine, second_cosine));
     x += head.row * bytes;  // from queries to keys
   }
 }
@@ -305,7 +317,9 @@ VisionTransformer Engine::without_blocks(const VisionTransformerImpl& model,
     torch::OrderedDict<std::string, torch::Tensor> parameters_;
   };
   Source source(model);
-  return VisionTransformer(Scope(source), model.architecture, image_size);
+  const std::int64_t frames = std::max<std::int64_t>(1, model.architecture.tubelet);
+  return VisionTransformer(Scope(source), model.architecture, image_size, 0,
+                           model.grid.steps * frames);
 }
 
 std::optional<std::string> refusal(const Architecture& shape, const Kernels& kernels) {
@@ -337,8 +351,10 @@ Engine::Engine(const VisionTransformerImpl& model, const ImageSize& image_size,
       norms_.emplace(norm, NormWeights(norm->weight, norm->bias, norm->epsilon));
   start_ = starting_tokens(model, grid_.patches());
   const auto turns = rotations(architecture_, grid_, model.rope_freqs);
-  for (std::size_t i = 0; i < model.blocks.size(); ++i)
+  for (std::size_t i = 0; i < model.blocks.size(); ++i) {
     blocks_.push_back(pack(*model.blocks[i], turns[i], weights));
+    if (turns[i].sine.is_same(turns[0].sine)) blocks_[i].changes.turn_as(blocks_[0].changes);
+  }
 }
 
 Engine::Block Engine::pack(const BlockImpl& block, const Rotation& rotation,
@@ -421,16 +437,20 @@ void Engine::normalise(const NormWeights& norm, const float* x, Workspace& work)
 
 // What the CPU engine computes of a batch.
 
-// The image's patches, row by row, as elements.
-void Engine::take_patches(const float* image, void* pixels, std::int64_t row_bytes) const {
+// The patches of an image [3, H, W] or clip [T, 3, H, W], step by step and row by row, as elements.
+void Engine::take_patches(const float* images, void* pixels, std::int64_t row_bytes) const {
   const std::int64_t patch = architecture_.patch;
-  at::parallel_for(0, grid_.rows, 4, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t frames = model_->patch_embed->tubelet;  // of a patch
+  at::parallel_for(0, grid_.steps * grid_.rows, 4, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row)
       for (std::int64_t column = 0; column < grid_.columns; ++column)
-        for (std::int64_t line = 0; line < 3 * patch; ++line) {
-          const std::int64_t channel = line / patch, y = row * patch + line % patch;
+        for (std::int64_t line = 0; line < 3 * frames * patch; ++line) {
+          const std::int64_t channel = line / patch / frames;
+          const std::int64_t frame = row / grid_.rows * frames + line / patch % frames;
+          const std::int64_t y = row % grid_.rows * patch + line % patch;
           kernels_.convert(
-              image + (channel * image_size_.height + y) * image_size_.width + column * patch,
+              images + ((frame * 3 + channel) * image_size_.height + y) * image_size_.width +
+                  column * patch,
               patch,
               static_cast<char*>(pixels) + (row * grid_.columns + column) * row_bytes +
                   line * patch * kernels_.element_bytes());
@@ -538,19 +558,22 @@ class Engine::Pass {
 std::int64_t Engine::floats_of(Pooling pooling) const {
   if (pooling == Pooling::kMap)
     return (architecture_.pool_prefix ? tokens_ : grid_.patches()) * architecture_.width;
-  return pooled_features(pooling, architecture_, grid_.patches());
+  const std::int64_t features = pooled_features(pooling, architecture_, grid_.patches());
+  return pooling == Pooling::kTime ? grid_.steps * features : features;
 }
 
 torch::Tensor Engine::forward(const torch::Tensor& images, const FeatureOptions& options,
                               torch::Tensor* kept) {
   const std::int64_t batch = images.size(0), threads = at::get_num_threads();
-  const std::int64_t pixels = 3 * image_size_.pixels();
+  const std::int64_t pixels = images.numel() / std::max<std::int64_t>(batch, 1);
   const auto layers = static_cast<std::int64_t>(layers_of(options, architecture_).size());
   const std::int64_t floats = layers * floats_of(options.pooling);
   torch::Tensor features = torch::empty({batch, floats});
   float* const in = images.data_ptr<float>();
   float* const out = features.data_ptr<float>();
-  for (auto i = static_cast<std::int64_t>(workspaces_.size()); i < threads; ++i)
+  const bool clips = architecture_.takes_clips();
+  const std::int64_t whole = clips ? 0 : batch / threads * threads;
+  for (auto i = static_cast<std::int64_t>(workspaces_.size()); i < (clips ? 1 : threads); ++i)
     workspaces_.push_back(std::make_unique<Workspace>(*this));
   auto& scratches = workspaces_[0]->attention;  // for images that all threads share
   while (scratches.size() < static_cast<std::size_t>(threads))
@@ -568,7 +591,6 @@ torch::Tensor Engine::forward(const torch::Tensor& images, const FeatureOptions&
     model_->features(pass, {in + image * pixels, 3 * image_size_.height}, taken);
   };
 
-  const std::int64_t whole = batch / threads * threads;
   std::atomic<std::int64_t> next{0};
   at::parallel_for(0, std::min(threads, whole), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t thread = begin; thread < end; ++thread)

@@ -107,16 +107,21 @@ struct QueryKeyChanges {
   // In place, of the head of that number. Each step computes in float and stores elements.
   void apply(const Kernels& kernels, const Head& head, std::int64_t number) const;
 
-  NormWeights q_norm, k_norm;  // may be empty
-  torch::Tensor sine, cosine;  // as AttentionWeights has them
-  std::int64_t prefix;         // tokens that are not rotated
+  // Shares the tables of another block of the same rotation: those of a long clip are large.
+  void turn_as(const QueryKeyChanges& other);
+
+  NormWeights q_norm, k_norm;                // may be empty
+  torch::Tensor sine, cosine;                // as AttentionWeights has them
+  torch::Tensor second_sine, second_cosine;  // the same where they do not differ from the former
+  std::int64_t prefix;                       // tokens that are not rotated
 };
 
 // The CPU engine: the same Vision Transformer as vit.h, computed by kernels of our
 // own. An image goes through all blocks on one thread while its numbers stay in the caches; the
 // images of a batch are shared among LibTorch's threads, and those that do not fill all threads are
-// computed one by one with all threads inside each layer. Nothing is allocated after the first
-// batch but the result.
+// computed one by one with all threads inside each layer. So are clips: the numbers of thousands of
+// tokens outgrow the caches, and one clip's alone the memory that many threads have. Nothing is
+// allocated after the first batch but the result.
 
 // Why the engine does not support this architecture with these kernels; empty if it does.
 std::optional<std::string> refusal(const Architecture& architecture, const Kernels& kernels);
@@ -128,9 +133,9 @@ class Engine {
   Engine(const VisionTransformerImpl& model, const ImageSize& image_size, const Kernels& kernels,
          torch::ScalarType weights);
 
-  // images [B, 3, H, W] float, contiguous, on the CPU -> [B, features] float, before the
-  // projection. `kept`, where options.cut asks for it, becomes what enters that block: [B, tokens,
-  // width].
+  // images [B, 3, H, W] or clips [B, T, 3, H, W] float, contiguous, on the CPU -> [B, features]
+  // float, before the projection. `kept`, where options.cut asks for it, becomes what enters that
+  // block: [B, tokens, width].
   torch::Tensor forward(const torch::Tensor& images, const FeatureOptions& options,
                         torch::Tensor* kept = nullptr);
   ~Engine();

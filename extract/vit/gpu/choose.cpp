@@ -86,6 +86,7 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
     return nullptr;
   }
   auto reason = refusal(model.architecture);
+  if (!reason && model.architecture.takes_clips()) reason = "it takes clips";
   if (!reason && !options.image_size.is_square()) reason = "its images are oblong";
   if (reason) {
     log_warning(concat("the GPU engine cannot compute this backbone: ", *reason,

@@ -7,7 +7,9 @@ namespace coldframe::vit {
 
 // A line for each model: its name; an earlier model as base, or empty for Architecture's defaults;
 // and differences from the base, KEY=VALUE, separated by spaces. Keys: Architecture's fields, and
-// image, pool, gamma_names and split_names of Published. The first two lines are a header.
+// image, pool and StoredNames' of Published. The first two lines are a header.
 extern const char* const kPublishedModels;
+// clips.csv in the same form: models of clips, under names of our own.
+extern const char* const kPublishedClips;
 
 }  // namespace coldframe::vit

@@ -35,16 +35,17 @@ void apply_pair(const std::string& pair, Published& model) {
     model.names.gamma_names = value == "1";
   } else if (key == "split_names") {
     model.names.split_names = value == "1";
+  } else if (key == "level_norms") {
+    model.names.level_norms = value == "1";
   } else {
     find_field(key)->set(model.architecture, value);
   }
 }
 
-std::vector<Published> read_models() {
+void read_rows(const char* text, std::vector<Published>& models) {
   constexpr std::size_t kBefore = 2;  // where the file comes from, and its columns
-  std::vector<Published> models;
   std::map<std::string, Published> known{{"", {}}};
-  const std::vector<std::string> lines = split(trim(kPublishedModels), '\n');
+  const std::vector<std::string> lines = split(trim(text), '\n');
   for (std::size_t i = kBefore; i < lines.size(); ++i) {
     const std::vector<std::string> row = split(lines[i], ',');
     Published model = known.at(row[1]);
@@ -54,6 +55,12 @@ std::vector<Published> read_models() {
     known[model.name] = model;
     models.push_back(std::move(model));
   }
+}
+
+std::vector<Published> read_models() {
+  std::vector<Published> models;
+  read_rows(kPublishedModels, models);
+  read_rows(kPublishedClips, models);
   return models;
 }
 
@@ -134,7 +141,11 @@ Candidates candidates(const StoredNames& names,
     if (model.name.starts_with("test_")) continue;
     const bool other_names = (model.names.gamma_names && !names.gamma_names) ||
                              (model.names.split_names && !names.split_names);
-    if (!other_names && fits(model.architecture)) found.push_back(&model);
+    // Of ViTs of clips, VideoMAE alone keeps biases of queries and values apart.
+    const bool other_family =
+        model.architecture.takes_clips() && (model.names.split_names != names.split_names ||
+                                             model.names.level_norms != names.level_norms);
+    if (!other_names && !other_family && fits(model.architecture)) found.push_back(&model);
   }
   return found;
 }
@@ -200,6 +211,7 @@ std::vector<std::string> differing_parts(const Architecture& shown, const Archit
   std::string nearest;
   std::vector<std::string> least;
   for (const Published& model : published_models()) {
+    if (model.architecture.takes_clips() != shown.takes_clips()) continue;
     const auto differences = differing_parts(shown, model.architecture);
     if (differences.empty() || (!nearest.empty() && differences.size() >= least.size())) continue;
     nearest = model.name;
@@ -211,10 +223,12 @@ std::vector<std::string> differing_parts(const Architecture& shown, const Archit
 }
 
 // Those that all models of this width have; 0 where they differ.
-std::int64_t usual_heads(std::int64_t width) {
+std::int64_t usual_heads(const Architecture& shown) {
   std::int64_t heads = 0;
   for (const Published& model : published_models()) {
-    if (model.architecture.width != width || model.name.starts_with("test_")) continue;
+    if (model.architecture.width != shown.width || model.name.starts_with("test_") ||
+        model.architecture.takes_clips() != shown.takes_clips())
+      continue;
     if (heads != 0 && heads != model.architecture.heads) return 0;
     heads = model.architecture.heads;
   }
@@ -236,7 +250,7 @@ Architecture plain_as_stated(Architecture shown, const StatedFields& stated) {
 }
 
 void set_usual_heads(Architecture& architecture) {
-  architecture.heads = usual_heads(architecture.width);
+  architecture.heads = usual_heads(architecture);
   if (architecture.heads == 0)
     throw ConfigError(
         concat("the weights do not show the number of attention heads, and published "

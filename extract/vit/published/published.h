@@ -1,5 +1,6 @@
 // The models that timm 1.0 registers in vision_transformer.py, deit.py, eva.py and beit.py, those
-// that model cards build with timm (uni2_h, virchow2, …), and the candidates for a checkpoint.
+// that model cards build with timm (uni2_h, virchow2, …), ViTs of clips (VideoMAE, V-JEPA), and the
+// candidates for a checkpoint.
 #pragma once
 
 #include <optional>
@@ -11,10 +12,11 @@
 
 namespace coldframe::vit {
 
-// Naming variants in timm's checkpoints of a model.
+// Naming variants in checkpoints of a model.
 struct StoredNames {
   bool gamma_names = false;  // layer scales are gamma_1 and gamma_2 (EVA, BEiT), not ls1.gamma
   bool split_names = false;  // q_bias and v_bias, or q_proj, k_proj and v_proj, not qkv.bias
+  bool level_norms = false;  // norms_block.N, for the outputs of several blocks (V-JEPA 2.1)
 };
 
 struct Published {
@@ -27,9 +29,9 @@ struct Published {
 
 const std::vector<Published>& published_models();
 
-// Takes a timm model name, with or without a tag after a dot (vit_small_patch16_224.dino).
-// ConfigError for an unknown name, with similar ones, and for an unsupported model, with the
-// reason.
+// Takes a timm model name, with or without a tag after a dot (vit_small_patch16_224.dino), or one
+// of clips.csv. ConfigError for an unknown name, with similar ones, and for an unsupported model,
+// with the reason.
 const Published& find_published(const std::string& name);
 
 // Fills in what a ViT's weights do not determine, if all candidate published models agree.

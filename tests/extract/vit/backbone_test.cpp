@@ -14,6 +14,7 @@
 #include "extract/vit/resolve_architecture.h"
 #include "extract/vit/vit.h"
 #include "extract/vit/weights.h"
+#include "tests/extract/vit/engine_models.h"
 #include "tests/support/gpu_test.h"
 
 namespace coldframe::vit {
@@ -193,6 +194,31 @@ TEST_F(BackboneTest, RefusesImagesOfAnotherSize) {
   EXPECT_EQ(backbone->forward(torch::zeros({0, 3, 12, 12})).sizes(), (std::vector<long>{0, 64}));
   EXPECT_THROW(backbone->forward(torch::zeros({1, 3, 16, 16})), DataError);
   EXPECT_THROW(backbone->forward(torch::zeros({1, 3, 12, 12}, torch::kUInt8)), DataError);
+}
+
+TEST_F(BackboneTest, TakesClipsAndGivesAFeatureForEachStep) {
+  const Architecture architecture = clip_models()[2].architecture;  // V-JEPA 2
+  const auto made = [&](const FeatureOptions& features, std::int64_t frames) {
+    return make_backbone({.random_seed = 1,
+                          .stated = architecture,
+                          .features = features,
+                          .image_size = 16,
+                          .clip_frames = frames},
+                         torch::kCPU, Precision::kFp32);
+  };
+  const auto time = made({Pooling::kTime}, 6), mean = made({Pooling::kMean}, 6);
+  EXPECT_EQ(time->clip_frames(), 6);
+  EXPECT_EQ(time->clip_steps(), 3);
+  EXPECT_EQ(mean->clip_steps(), 1);
+  EXPECT_EQ(time->dimension(), 128);
+  EXPECT_EQ(time->row_values(), 3 * 128);
+  const torch::Tensor clips = torch::randn({2, 6, 3, 16, 16});
+  const torch::Tensor steps = time->forward(clips);
+  ASSERT_EQ(steps.sizes(), (std::vector<long>{2, 3 * 128}));
+  EXPECT_TRUE(at::allclose(steps.view({2, 3, 128}).mean(1), mean->forward(clips), 0, 1e-5));
+  EXPECT_THROW(time->forward(clips.select(1, 0)), DataError);
+  EXPECT_THROW(time->forward(clips.narrow(1, 0, 4)), DataError);
+  EXPECT_THAT(refusal([&] { made({Pooling::kMean}, 5); }), HasSubstr("--clip 5"));
 }
 
 TEST_F(BackboneTest, DescribesWeightsAndResampledPositions) {

@@ -133,6 +133,35 @@ inline std::vector<SmallModel> beyond_plain_models() {
   return models;
 }
 
+// Of clips of four frames or more, as VideoMAE and V-JEPA are.
+inline std::vector<SmallModel> clip_models() {
+  const auto of = [](std::int64_t width, std::int64_t heads, Rotary rotary) {
+    Architecture a = without_class_token(small_architecture(width, heads, 4, 0));
+    a.tubelet = 2;
+    a.depth = 2;
+    a.mlp_hidden = 2 * width + 2;
+    a.positions = false;
+    a.qkv_bias = true;
+    a.rotary = rotary;
+    a.rotary_temperature = 10'000;
+    a.rotary_grid = rotary == Rotary::kVjepa21 ? 5 : 0;
+    return a;
+  };
+  Architecture videomae = of(72, 3, Rotary::kNone), learnt = videomae;
+  videomae.sinusoid_grid = 3;
+  with_final_norms(videomae, false, true);
+  videomae.fc_norm_epsilon = 0.1;
+  learnt.positions = true;
+  learnt.position_grid = 3;
+  learnt.position_steps = 2;
+  return {{"videomae", videomae, 12, 8},
+          {"learnt_positions_of_clips", learnt, 12, 4},
+          {"vjepa2", of(128, 2, Rotary::kVjepa2), 16, 6},
+          {"vjepa2_of_odd_thirds", of(160, 2, Rotary::kVjepa2), 12, 4},
+          {"vjepa2_1", of(128, 2, Rotary::kVjepa21), 16, 4},
+          {"one_row", of(64, 1, Rotary::kVjepa21), 4, 6}};
+}
+
 // Those that the CPU engine refuses, like `base` otherwise; and wide tokens.
 inline std::vector<SmallModel> models_of_other_blocks(const Architecture& base) {
   Architecture behind = base, things = behind, scaling = behind, difference = behind;

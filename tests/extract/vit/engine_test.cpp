@@ -129,16 +129,19 @@ TEST_P(KernelTest, GatesMultiplyTheOtherHalfOfAPanel) {
 TEST_P(KernelTest, RotatesPairsOfAnyCount) {
   for (const std::int64_t half : {1, 5, 16, 36}) {
     const std::int64_t rows = 3, stride = 2 * half + 5;
-    const torch::Tensor x = random({rows, stride}), angles = torch::randn({rows, half}) * 3;
-    const torch::Tensor sine = angles.sin(), cosine = angles.cos();
+    const torch::Tensor x = random({rows, stride});
+    const torch::Tensor first = torch::randn({rows, half}) * 3, second = first + 1;
+    const torch::Tensor sine = first.sin(), cosine = first.cos();
+    const torch::Tensor other_sine = second.sin(), other_cosine = second.cos();
     torch::Tensor found = x.clone();
-    kernels_.rotate(found.data_ptr(), stride, rows, half, sine.const_data_ptr<float>(),
-                    cosine.const_data_ptr<float>());
+    kernels_.rotate(found.data_ptr(), stride, rows, half,
+                    {sine.const_data_ptr<float>(), cosine.const_data_ptr<float>()},
+                    {other_sine.const_data_ptr<float>(), other_cosine.const_data_ptr<float>()});
     torch::Tensor expected = x.to(torch::kFloat64);
     const torch::Tensor a = expected.slice(1, 0, half).clone();
     const torch::Tensor b = expected.slice(1, half, 2 * half).clone();
     expected.slice(1, 0, half).copy_(a * cosine - b * sine);
-    expected.slice(1, half, 2 * half).copy_(b * cosine + a * sine);
+    expected.slice(1, half, 2 * half).copy_(b * other_cosine + a * other_sine);
     expect_near(found, expected, 4);
     EXPECT_TRUE(found.slice(1, 2 * half).equal(x.slice(1, 2 * half)));
   }
@@ -224,6 +227,7 @@ std::vector<SmallModel> plain_models() {
 std::vector<SmallModel> models() {
   std::vector<SmallModel> all = plain_models();
   for (const SmallModel& one : beyond_plain_models()) all.push_back(one);
+  for (const SmallModel& one : clip_models()) all.push_back(one);
   return all;
 }
 
@@ -242,7 +246,7 @@ TEST(Engine, EqualsTheReadableViT) {
   for (const SmallModel& one : models()) {
     VisionTransformer model = one.make();
     torch::manual_seed(2);
-    const torch::Tensor images = torch::randn({5, 3, one.image_size, one.image_size});
+    const torch::Tensor images = one.inputs(5);
     const torch::Tensor tokens = model->forward_features(images);
     for (const Kernels* kernels : available_kernels()) {
       Engine engine(*model, one.image_size, *kernels, scalar_type(kernels->element));
@@ -263,13 +267,14 @@ void expect_same_for_any_number_of_threads(const SmallModel& one) {
   VisionTransformer model = one.make();
   const auto engine = make_engine(*model, one.image_size, Precision::kFp32);
   if (!engine) GTEST_SKIP() << "this processor lacks AVX2";
-  const torch::Tensor images = torch::randn({7, 3, one.image_size, one.image_size});
+  const torch::Tensor images = one.inputs(7);
+  const FeatureOptions features{poolings_of(one.architecture).back()};
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
-  const torch::Tensor alone = engine->forward(images, {Pooling::kCls});
+  const torch::Tensor alone = engine->forward(images, features);
   for (const int count : {2, 3, 9}) {
     at::set_num_threads(count);
-    EXPECT_TRUE(engine->forward(images, {Pooling::kCls}).equal(alone)) << count << " threads";
+    EXPECT_TRUE(engine->forward(images, features).equal(alone)) << count << " threads";
   }
   at::set_num_threads(threads);
 }
@@ -280,6 +285,7 @@ TEST(Engine, GivesTheSameFeaturesForAnyNumberOfThreads) {
   for (const SmallModel& one : beyond_plain_models())
     if (one.name == "eva02" || one.name == "beit" || one.name == "dinov3_gated")
       expect_same_for_any_number_of_threads(one);
+  for (const SmallModel& one : clip_models()) expect_same_for_any_number_of_threads(one);
 }
 
 TEST(Engine, SaysWhatItCannotCompute) {

@@ -1,9 +1,9 @@
 // Runs `coldframe extract`'s own options, preprocessing and backbone on pictures, for the
 // cross-checks with other libraries' processors and models:
 //   folder_driver pixels|features PICTURES OUT OPTION… : OPTIONs are extract's, as --weights FOLDER
-// PICTURES has for each its width and height (int32) and its bytes [height, width, 3]. OUT gets the
-// normalised pixels [N, 3, S, S], and the features [N, D] if asked for (float32). Prints S, D and
-// the preprocessing as JSON.
+// PICTURES (a backbone's of clips are the frames of one clip after the other) has for each its
+// width and height (int32) and its bytes [height, width, 3]. OUT gets the normalised pixels [N, 3,
+// S, S], and the features [N, D] if asked for (float32). Prints S, D and the preprocessing as JSON.
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -65,8 +65,10 @@ int run_folder(const std::vector<std::string>& arguments) {
                  {"preprocessing", preprocess::to_json(options->preprocessing)}};
   if (arguments[0] == "features") {
     const auto backbone = vit::make_backbone(options->backbone, torch::kCPU, Precision::kFp32);
-    write(backbone->forward(pixels), out);
+    const std::int64_t frames = backbone->clip_frames();
+    write(backbone->forward(frames > 1 ? pixels.unflatten(0, {-1, frames}) : pixels), out);
     described["dimension"] = backbone->dimension();
+    described["clip_frames"] = frames;
     described["backbone"] = backbone->describe();
   }
   std::cout << described.dump() << '\n';

@@ -14,10 +14,17 @@ struct SmallModel {
   std::string name;
   Architecture architecture;
   std::int64_t image_size;
+  std::int64_t frames = 1;  // of a clip
 
   VisionTransformer make() const {
     RandomSource source(3);
-    return VisionTransformer(Scope(source), architecture, image_size);
+    return VisionTransformer(Scope(source), architecture, image_size, 0, frames);
+  }
+  // Random images or clips.
+  torch::Tensor inputs(std::int64_t batch) const {
+    std::vector<std::int64_t> sizes{batch, 3, image_size, image_size};
+    if (architecture.takes_clips()) sizes.insert(sizes.begin() + 1, frames);
+    return torch::randn(sizes);
   }
 };
 
@@ -61,6 +68,7 @@ inline std::vector<Pooling> poolings_of(const Architecture& architecture) {
   if (architecture.prefix_tokens() > 0) poolings.push_back(Pooling::kPrefixMean);
   if (architecture.registers > 0) poolings.push_back(Pooling::kRegisterMean);
   if (architecture.attention_pool) poolings.push_back(Pooling::kMap);
+  if (architecture.takes_clips()) poolings.push_back(Pooling::kTime);
   return poolings;
 }
 

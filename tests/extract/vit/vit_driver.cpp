@@ -1,12 +1,15 @@
 // Runs the backbone and the checkpoint reader for the Python cross-checks.
-//   vit_driver features KEY=VALUE… : images (raw float32 [B, 3, S, S]) -> features (raw float32)
+//   vit_driver features KEY=VALUE… : images (raw float32 [B, 3, S, S]), or clips [B, T, 3, S, S] ->
+//                                    features (raw float32)
 //   vit_driver convert FILE OUT    : any checkpoint -> safetensors
 // Prints the backbone's description as JSON.
 
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <numeric>
 
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
@@ -37,6 +40,7 @@ BackboneOptions options_from(Settings& settings) {
   options.features.projection = settings.contains("projection");
   if (settings.contains("size")) options.image_size = std::stoll(settings["size"]);
   if (settings.contains("width")) options.image_size.width = std::stoll(settings["width"]);
+  if (settings.contains("frames")) options.clip_frames = std::stoll(settings["frames"]);
   return options;
 }
 
@@ -56,15 +60,21 @@ int features(const std::vector<std::string>& arguments) {
   std::ifstream in(settings.at("input"), std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   const auto [height, width] = options.image_size;
-  const auto batch = static_cast<std::int64_t>(bytes.size()) /
-                     (3 * height * width * static_cast<int>(sizeof(float)));
-  const torch::Tensor images = torch::from_blob(bytes.data(), {batch, 3, height, width});
-  const torch::Tensor output = backbone->forward(images);
+  std::vector<std::int64_t> sizes{-1, 3, height, width};
+  if (const std::int64_t frames = backbone->clip_frames(); frames > 1)
+    sizes.insert(sizes.begin() + 1, frames);
+  const auto numbers = static_cast<std::int64_t>(bytes.size() / sizeof(float));
+  const torch::Tensor images = torch::from_blob(bytes.data(), {numbers});
+  sizes[0] = numbers /
+             std::accumulate(sizes.begin() + 1, sizes.end(), std::int64_t{1}, std::multiplies<>());
+  const torch::Tensor output = backbone->forward(images.view(sizes));
   std::ofstream out(settings.at("output"), std::ios::binary);
   out.write(static_cast<const char*>(output.data_ptr()),
             static_cast<std::streamsize>(output.nbytes()));
   Json description = backbone->describe();
   description["dimension"] = backbone->dimension();
+  description["clip_frames"] = backbone->clip_frames();
+  description["clip_steps"] = backbone->clip_steps();
   description["cut_shape"] = backbone->cut_shape();
   std::cout << description.dump() << '\n';
   return out ? 0 : 3;

@@ -38,7 +38,7 @@ def features(weights, images, **settings):
                           *([f"weights={weights}"] if weights else []), f"size={images.shape[-2]}",
                           f"width={images.shape[-1]}", *(f"{key}={value}" for key, value in settings.items()))
         found = torch.from_numpy(numpy.fromfile(folder / "features.bin", dtype=numpy.float32))
-    return found.view(len(images), description["dimension"]), description
+    return found.view(len(images), description["clip_steps"] * description["dimension"]), description
 
 
 def from_folder(pictures, *options, computes=True):
@@ -55,7 +55,8 @@ def from_folder(pictures, *options, computes=True):
         found = torch.from_numpy(numpy.fromfile(folder / "out.bin", dtype=numpy.float32))
     size = description["image_size"]
     count = len(pictures) * 3 * size * size
-    return found[:count].view(-1, 3, size, size), found[count:].view(len(pictures), -1), description
+    inputs = len(pictures) // description.get("clip_frames", 1)
+    return found[:count].view(-1, 3, size, size), found[count:].view(inputs, -1), description
 
 
 def difference(found, expected):

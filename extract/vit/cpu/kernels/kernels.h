@@ -75,6 +75,11 @@ struct NormFactors {
   bool centred;  // false: RMSNorm
 };
 
+// Sines and cosines of angles, [rows, half].
+struct Turn {
+  const float *sine, *cosine;
+};
+
 struct Kernels {
   std::int64_t element_bytes() const { return element == DType::kFp32 ? 4 : 2; }
 
@@ -99,10 +104,11 @@ struct Kernels {
   // x (elements) [rows, width] = its norm. Rows are `stride` elements apart.
   void (*norm_in_place)(void* x, std::int64_t stride, std::int64_t rows, std::int64_t width,
                         const NormFactors& factors);
-  // Turns pairs of numbers i and i + half of x (elements) [rows, 2 · half] by angles whose sines
-  // and cosines are [rows, half]. Rows of x are `stride` elements apart.
-  void (*rotate)(void* x, std::int64_t stride, std::int64_t rows, std::int64_t half,
-                 const float* sine, const float* cosine);
+  // Turns pairs (a, b) of numbers i and i + half of x (elements) [rows, 2 · half]: a becomes
+  // a·cos − b·sin of `first`, b becomes b·cos + a·sin of `second`. Rows of x are `stride` elements
+  // apart.
+  void (*rotate)(void* x, std::int64_t stride, std::int64_t rows, std::int64_t half, Turn first,
+                 Turn second);
   // Elements e^(factor·(s − max)) of each row's first `count` scores, zeros up to the next multiple
   // of `columns` / 2 (vectors are half as wide); the inverse of their sum in inverse_sums[row].
   // Rows of scores are `stride` floats apart, rows of `out` `stride` elements, and both reach as

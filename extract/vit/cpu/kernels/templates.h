@@ -208,21 +208,22 @@ void norm_in_place(void* of, std::int64_t stride, std::int64_t rows, std::int64_
 }
 
 template <class E>
-void rotate(void* of, std::int64_t stride, std::int64_t rows, std::int64_t half, const float* sine,
-            const float* cosine) {
+void rotate(void* of, std::int64_t stride, std::int64_t rows, std::int64_t half, Turn first,
+            Turn second) {
   E* left = static_cast<E*>(of);
-  for (std::int64_t r = 0; r < rows; ++r, left += stride, sine += half, cosine += half) {
+  for (std::int64_t r = 0; r < rows; ++r, left += stride) {
     E* const right = left + half;
+    const std::int64_t row = r * half;
     std::int64_t c = 0;
     for (; c + kLanes <= half; c += kLanes) {
       const Float a = load(left + c), b = load(right + c);
-      store(left + c, a * load(cosine + c) - b * load(sine + c));
-      store(right + c, b * load(cosine + c) + a * load(sine + c));
+      store(left + c, a * load(first.cosine + row + c) - b * load(first.sine + row + c));
+      store(right + c, b * load(second.cosine + row + c) + a * load(second.sine + row + c));
     }
     for (; c < half; ++c) {
       const float a = load_one(left + c), b = load_one(right + c);
-      store_one(left + c, a * cosine[c] - b * sine[c]);
-      store_one(right + c, b * cosine[c] + a * sine[c]);
+      store_one(left + c, a * first.cosine[row + c] - b * first.sine[row + c]);
+      store_one(right + c, b * second.cosine[row + c] + a * second.sine[row + c]);
     }
   }
 }
