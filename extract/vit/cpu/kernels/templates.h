@@ -261,10 +261,18 @@ void pack_transposed(const Word* in, std::int64_t stride, std::int64_t count, st
                      Word* out) {
   constexpr std::int64_t kBlock = 8;
   for (std::int64_t first = 0; first < count; first += kColumns, out += words * kColumns)
-    for (std::int64_t block = 0; block < kColumns; block += kBlock)
-      for (std::int64_t w = 0; w < words; ++w)
-        for (std::int64_t c = block; c < block + kBlock; ++c)
-          out[w * kColumns + c] = first + c < count ? in[(first + c) * stride + w] : 0;
+    for (std::int64_t block = 0; block < kColumns; block += kBlock) {
+      const Word* const rows = in + (first + block) * stride;
+      const std::int64_t left = count - first - block;
+      for (std::int64_t w = 0; w < words; ++w) {
+        Word* const to = out + w * kColumns + block;
+        if (left >= kBlock)
+#pragma GCC unroll 8
+          for (std::int64_t c = 0; c < kBlock; ++c) to[c] = rows[c * stride + w];
+        else
+          for (std::int64_t c = 0; c < kBlock; ++c) to[c] = c < left ? rows[c * stride + w] : 0;
+      }
+    }
 }
 
 // Word w of column c: the float of row w, or the bf16 numbers of rows 2·w and 2·w + 1.
