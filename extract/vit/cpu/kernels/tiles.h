@@ -96,35 +96,22 @@ struct PlainTiles {
   }
 };
 
-// An operand's tile: as it lies in memory if it is whole, otherwise a copy filled up with zeros.
-class TileOperand {
- public:
-  TileOperand(const Word* from, std::int64_t stride, std::int64_t rows, std::int64_t words)
-      : from_(from), stride_(stride) {
-    if (rows >= kTileRows && words >= kTileWords) return;
-    for (std::int64_t row = 0; row < kTileRows; ++row)
-      for (std::int64_t word = 0; word < kTileWords; ++word)
-        copy_[row][word] = row < rows && word < words ? from[row * stride + word] : 0;
-    from_ = copy_[0];
-    stride_ = kTileWords;
-  }
-  TileOperand(const TileOperand&) = delete;
-  TileOperand& operator=(const TileOperand&) = delete;
-
-  template <class Tiles, int kTile>
-  void load() const {
-    Tiles::template load_tile<kTile>(from_, stride_);
-  }
-
- private:
-  const Word* from_;
-  std::int64_t stride_;
-  alignas(64) Word copy_[kTileRows][kTileWords];
-};
-
-// Of a tile's sums the first `rows` rows.
+// An operand's tile, filled up with zeros where it has fewer rows or words.
 template <class Tiles, int kTile>
-inline void store_rows(std::int64_t rows, float* to, std::int64_t stride) {
+inline void load_part(const Word* from, std::int64_t stride, std::int64_t rows,
+                      std::int64_t words) {
+  if (rows >= kTileRows && words >= kTileWords)
+    return Tiles::template load_tile<kTile>(from, stride);
+  alignas(64) Word all[kTileRows * kTileWords] = {};
+  for (std::int64_t row = 0; row < kTileRows && row < rows; ++row)
+    for (std::int64_t word = 0; word < kTileWords && word < words; ++word)
+      all[row * kTileWords + word] = from[row * stride + word];
+  Tiles::template load_tile<kTile>(all, kTileWords);
+}
+
+// The first `rows` rows of a tile's sums.
+template <class Tiles, int kTile>
+inline void store_part(std::int64_t rows, float* to, std::int64_t stride) {
   if (rows >= kTileRows) return Tiles::template store_tile<kTile>(to, stride);
   alignas(64) float all[kTileRows * kTileWords];
   Tiles::template store_tile<kTile>(all, kTileWords);
@@ -147,26 +134,27 @@ void multiply_by_tiles(std::int64_t rows, const LinearProduct& product) {
     const std::int64_t k = step * kTileWords, words = product.words - k;
     const Word* const panel = product.panel + k * kColumns;
     ahead.look_for_line();
-    TileOperand(product.a + k, product.a_stride, rows, words).load<Tiles, 4>();
-    TileOperand(panel, kColumns, words, kTileWords).load<Tiles, 6>();
-    TileOperand(panel + kTileWords, kColumns, words, kTileWords).load<Tiles, 7>();
-    if (kTwoHigh)
-      TileOperand(lower + k, product.a_stride, rows - kTileRows, words).load<Tiles, 5>();
+    load_part<Tiles, 4>(product.a + k, product.a_stride, rows, words);
+    load_part<Tiles, 6>(panel, kColumns, words, kTileWords);
+    load_part<Tiles, 7>(panel + kTileWords, kColumns, words, kTileWords);
+    if constexpr (kTwoHigh)
+      load_part<Tiles, 5>(lower + k, product.a_stride, rows - kTileRows, words);
     Tiles::template multiply<0, 4, 6>();
     Tiles::template multiply<1, 4, 7>();
-    if (kTwoHigh) {
+    if constexpr (kTwoHigh) {
       Tiles::template multiply<2, 5, 6>();
       Tiles::template multiply<3, 5, 7>();
     }
     if (product.before)  // while the processor multiplies
       product.before->finish_until(product.before->rows * (step + 1) / steps);
   }
-  store_rows<Tiles, 0>(rows, product.sums, product.sums_stride);
-  store_rows<Tiles, 1>(rows, product.sums + kTileWords, product.sums_stride);
-  if (!kTwoHigh) return;
-  float* const sums = product.sums + kTileRows * product.sums_stride;
-  store_rows<Tiles, 2>(rows - kTileRows, sums, product.sums_stride);
-  store_rows<Tiles, 3>(rows - kTileRows, sums + kTileWords, product.sums_stride);
+  store_part<Tiles, 0>(rows, product.sums, product.sums_stride);
+  store_part<Tiles, 1>(rows, product.sums + kTileWords, product.sums_stride);
+  if constexpr (kTwoHigh) {
+    float* const sums = product.sums + kTileRows * product.sums_stride;
+    store_part<Tiles, 2>(rows - kTileRows, sums, product.sums_stride);
+    store_part<Tiles, 3>(rows - kTileRows, sums + kTileWords, product.sums_stride);
+  }
 }
 
 template <class Tiles>
