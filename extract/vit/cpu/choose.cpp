@@ -17,6 +17,7 @@ bool has_amx() {
 
 // Null where there are none that beat those of floats.
 const Kernels* quick_bf16_kernels() {
+  if (const Kernels* const tiles = amx_bf16_kernels()) return tiles;
 #if defined(__x86_64__)
   if (__builtin_cpu_is("amd")) return avx512_bf16_kernels();
 #endif
@@ -48,8 +49,9 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, const Im
     log_info("fp16 on a processor without AVX512-FP16: computing with LibTorch's operators");
     return nullptr;
   }
-  if (bf16 && has_amx()) {
-    log_info("bf16 on a processor with AMX: computing with LibTorch's operators, which use it");
+  if (bf16 && has_amx() && !amx_bf16_kernels()) {
+    log_info(
+        "bf16 on a processor with AMX that Linux refuses: computing with LibTorch's operators");
     return nullptr;
   }
   const Kernels* const quick = fp16 ? avx512_fp16_kernels() : bf16 ? quick_bf16_kernels() : nullptr;

@@ -21,49 +21,59 @@ inline std::int64_t tile_count(const Kernels& kernels, std::int64_t rows) {
   return (rows + kernels.rows - 1) / kernels.rows;
 }
 
+// Where a part of nearly equal ones begins, so that all but the last have whole units of rows.
+inline std::int64_t part_begin(const Kernels& kernels, std::int64_t rows, std::int64_t part,
+                               std::int64_t parts) {
+  return std::min(rows, round_up(rows * part / parts, kernels.row_unit));
+}
+
 // body(first row, rows) for tiles of at most kernels.rows rows that cover [begin, end).
 template <class Body>
 void for_each_tile(const Kernels& kernels, std::int64_t begin, std::int64_t end, Body body) {
   const std::int64_t rows = end - begin, tiles = tile_count(kernels, rows);
   for (std::int64_t i = 0; i < tiles; ++i) {
-    const std::int64_t from = begin + rows * i / tiles, to = begin + rows * (i + 1) / tiles;
-    body(from, to - from);
+    const std::int64_t from = part_begin(kernels, rows, i, tiles);
+    body(begin + from, part_begin(kernels, rows, i + 1, tiles) - from);
   }
 }
 
-// The memory that a thread computes an image in.
+// The memory that a thread computes images in.
 
 // Rows that pass through the MLP together, so that its hidden layer stays in the
 // second-level cache.
 inline constexpr std::int64_t kMlpRows = 200;
 
+// Rows of several images that make few of the last tile's rows idle.
+inline constexpr std::int64_t kRowsTogether = 800;
+
 struct Engine::Workspace {
   explicit Workspace(const Engine& engine)
-      : x(torch::empty({engine.tokens_, engine.architecture_.width})),
+      : x(torch::empty({engine.images_together_ * engine.tokens_, engine.architecture_.width})),
         tokens(torch::empty_like(x)) {
     const Architecture& shape = engine.architecture_;
     const auto type = scalar_type(engine.kernels_.element);
-    normed = torch::empty({engine.tokens_, shape.width}, type);
-    qkv = torch::empty({engine.tokens_, 3 * shape.width}, type);
-    hidden = torch::empty({std::min(kMlpRows, engine.tokens_), shape.mlp_hidden}, type);
+    const std::int64_t rows = x.size(0), mlp_rows = round_up(kMlpRows, engine.kernels_.row_unit);
+    normed = torch::empty({rows, shape.width}, type);
+    qkv = torch::empty({rows, 3 * shape.width}, type);
+    hidden = torch::empty({std::min(mlp_rows, rows), shape.mlp_hidden}, type);
     const std::int64_t words = engine.patch_embed_.in_words;
     pixels = torch::zeros(
         {engine.grid_.patches(), words * elements_per_word(engine.kernels_.element)}, type);
     attention.emplace_back(engine.kernels_, engine.tokens_, shape.width / shape.heads);
   }
 
-  torch::Tensor x;                          // [tokens, width] float, what the blocks add to
-  torch::Tensor tokens;                     // [tokens, width] float, x after the last norm
-  torch::Tensor normed;                     // [tokens, width], also what attention gives
-  torch::Tensor qkv;                        // [tokens, 3·width]
-  torch::Tensor hidden;                     // [rows, mlp_hidden]
+  torch::Tensor x;                          // [rows, width] float, what the blocks add to
+  torch::Tensor tokens;                     // [rows, width] float, x after the last norm
+  torch::Tensor normed;                     // [rows, width], also what attention gives
+  torch::Tensor qkv;                        // [rows, 3·width]
+  torch::Tensor hidden;                     // [rows of the MLP, mlp_hidden]
   torch::Tensor pixels;                     // [patches, 3·tubelet·patch²], in whole words
-  std::vector<AttentionScratch> attention;  // one for each thread that shares this image
+  std::vector<AttentionScratch> attention;  // one for each thread that shares these images
 };
 
 namespace {
 
-constexpr std::int64_t kMaxRows = 16, kMaxColumns = 64;
+constexpr std::int64_t kMaxSums = 1024;  // of a tile
 
 // Rows of the input per pass over the weights: as many as half a megabyte holds, so that they stay
 // in the second-level cache next to a panel.
@@ -129,12 +139,15 @@ void PackedLinear::apply(const void* in, std::int64_t rows, Epilogue finish, voi
   const auto* a = static_cast<const Word*>(in);
   const auto* weights = static_cast<const Word*>(panels.const_data_ptr());
   const float* shift = bias.const_data_ptr<float>();
-  const std::int64_t pass = rows_per_pass(rows, in_words);
+  const std::int64_t pass = round_up(rows_per_pass(rows, in_words), kernels->row_unit);
   for (std::int64_t first = 0; first < rows; first += pass) {
     const std::int64_t last = std::min(rows, first + pass);
     const std::int64_t step = words_ahead(*kernels, last - first);
     at::parallel_for(0, panels.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
-      alignas(64) float sums[kMaxRows * kMaxColumns];
+      const ProductState state(*kernels);
+      alignas(64) float sums[2][kMaxSums];  // in turn
+      int turn = 0;
+      Pending pending;
       for (std::int64_t panel = begin; panel < end; ++panel) {
         const std::int64_t column = panel * out_columns;
         const std::int64_t columns = std::min(out_columns, out_width - column);
@@ -143,13 +156,17 @@ void PackedLinear::apply(const void* in, std::int64_t rows, Epilogue finish, voi
         const Word* const ahead_end = ahead + (panel + 1 < end ? kernels->columns * in_words : 0);
         for_each_tile(*kernels, first, last, [&](std::int64_t row, std::int64_t count) {
           const std::int64_t ahead_step = ahead < ahead_end ? step : 0;
-          kernels->multiply(count, {a + row * in_words, in_words, words, in_words, sums,
-                                    kernels->columns, ahead, ahead_step});
+          float* const own = sums[turn ^= 1];
+          kernels->multiply(count, {a + row * in_words, in_words, words, in_words, own,
+                                    kernels->columns, &pending, ahead, ahead_step});
           ahead += ahead_step * in_words;
-          finish({sums, kernels->columns, count, columns, shift + panel * kernels->columns,
-                  static_cast<char*>(out) + (row * out_stride + column) * element, out_stride});
+          pending = {finish,
+                     count,
+                     {own, kernels->columns, count, columns, shift + panel * kernels->columns,
+                      static_cast<char*>(out) + (row * out_stride + column) * element, out_stride}};
         });
       }
+      pending.finish_all();
     });
   }
 }
@@ -175,13 +192,15 @@ AttentionScratch::AttentionScratch(const Kernels& kernels, std::int64_t tokens,
     : padded_(round_up(tokens, kernels.columns)) {
   const std::int64_t per_word = elements_per_word(kernels.element);
   const std::int64_t head_columns = round_up(head_width, kernels.columns);
+  const std::int64_t rows = round_up(kQueryRows, kernels.row_unit);
   keys_ = torch::empty({padded_, head_width / per_word}, torch::kInt32);
   values_ = torch::empty({round_up(tokens, per_word) / per_word, head_columns}, torch::kInt32);
-  scores_ = torch::empty({kQueryRows, padded_}, torch::kFloat32);
+  scores_ = torch::empty({rows, padded_}, torch::kFloat32);
   probabilities_ = kernels.element == DType::kFp32
                        ? scores_
-                       : torch::empty({kQueryRows, padded_}, scalar_type(kernels.element));
-  sums_ = torch::empty({kQueryRows, head_columns}, torch::kFloat32);
+                       : torch::empty({rows, padded_}, scalar_type(kernels.element));
+  inverse_sums_ = torch::empty({rows}, torch::kFloat32);
+  sums_ = torch::empty({rows, head_columns}, torch::kFloat32);
 }
 
 void attend(const Kernels& kernels, const Head& head, AttentionScratch& scratch) {
@@ -204,9 +223,11 @@ void attend(const Kernels& kernels, const Head& head, AttentionScratch& scratch)
                           tokens, head_words, keys);
   kernels.pack(queries + 2 * width * bytes, stride, tokens, head_width, values);
 
-  float inverse_sums[kQueryRows];
-  for (std::int64_t first = 0; first < tokens; first += kQueryRows) {
-    const std::int64_t rows = std::min(kQueryRows, tokens - first);
+  float* const inverse_sums = scratch.inverse_sums_.data_ptr<float>();
+  const std::int64_t most_rows = scratch.scores_.size(0);
+  const ProductState state(kernels);
+  for (std::int64_t first = 0; first < tokens; first += most_rows) {
+    const std::int64_t rows = std::min(most_rows, tokens - first);
     for (std::int64_t key = 0; key < padded; key += columns)
       for_each_tile(kernels, 0, rows, [&](std::int64_t row, std::int64_t count) {
         kernels.multiply(
@@ -340,6 +361,9 @@ Engine::Engine(const VisionTransformerImpl& model, const ImageSize& image_size,
       image_size_(image_size),
       grid_(model.grid),
       tokens_(architecture_.prefix_tokens() + grid_.patches()),
+      images_together_(kernels.row_unit == 1 || architecture_.takes_clips()
+                           ? 1
+                           : std::max<std::int64_t>(1, kRowsTogether / tokens_)),
       model_(without_blocks(model, image_size)),
       patch_embed_(
           kernels, weights, plain(model.patch_embed->proj->weight).flatten(1),
@@ -386,38 +410,49 @@ Engine::Block Engine::pack(const BlockImpl& block, const Rotation& rotation,
 Engine::~Engine() = default;
 
 // x += attention(norm(x))
-void Engine::add_attention(const Block& block, float* x, Workspace& work) const {
-  normalise(block.norm1, x, work);
+void Engine::add_attention(const Block& block, std::int64_t images, float* x,
+                           Workspace& work) const {
+  const std::int64_t rows = images * tokens_;
+  normalise(block.norm1, x, rows, work);
   const std::int64_t width = architecture_.width, head_width = width / architecture_.heads;
   const std::int64_t bytes = kernels_.element_bytes();
   auto* const normed = static_cast<char*>(work.normed.data_ptr());
   auto* const qkv = static_cast<char*>(work.qkv.data_ptr());
-  block.qkv.apply(normed, tokens_, kernels_.store, qkv, 3 * width);
-  at::parallel_for(0, architecture_.heads, 1, [&](std::int64_t begin, std::int64_t end) {
+  block.qkv.apply(normed, rows, kernels_.store, qkv, 3 * width);
+  const std::int64_t heads = architecture_.heads;
+  at::parallel_for(0, images * heads, 1, [&](std::int64_t begin, std::int64_t end) {
     AttentionScratch& scratch = work.attention[static_cast<std::size_t>(at::get_thread_num())];
-    for (std::int64_t number = begin; number < end; ++number) {
-      const std::int64_t offset = number * head_width * bytes;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t number = i % heads, image = i / heads * tokens_ * width;
+      const std::int64_t column = number * head_width;
       const float* const bias = block.relative.defined() ? block.relative.const_data_ptr<float>() +
                                                                number * tokens_ * tokens_
                                                          : nullptr;
-      const Head head{tokens_, head_width, width, qkv + offset, normed + offset, bias};
+      const Head head{tokens_,
+                      head_width,
+                      width,
+                      qkv + (3 * image + column) * bytes,
+                      normed + (image + column) * bytes,
+                      bias};
       block.changes.apply(kernels_, head, number);
       attend(kernels_, head, scratch);
     }
   });
-  normalise_in_place(kernels_, block.attention_norm, normed, tokens_, width);
-  block.proj.apply(normed, tokens_, kernels_.add, x, width);
+  normalise_in_place(kernels_, block.attention_norm, normed, rows, width);
+  block.proj.apply(normed, rows, kernels_.add, x, width);
 }
 
 // x += mlp(norm(x))
-void Engine::add_mlp(const Block& block, float* x, Workspace& work) const {
-  normalise(block.norm2, x, work);
+void Engine::add_mlp(const Block& block, std::int64_t images, float* x, Workspace& work) const {
+  const std::int64_t all = images * tokens_;
+  normalise(block.norm2, x, all, work);
   const std::int64_t width = architecture_.width, inner = architecture_.mlp_hidden;
   const auto* const normed = static_cast<const char*>(work.normed.const_data_ptr());
   void* const hidden = work.hidden.data_ptr();
-  const std::int64_t passes = (tokens_ + kMlpRows - 1) / kMlpRows;
+  const std::int64_t passes = (all + kMlpRows - 1) / kMlpRows;
   for (std::int64_t i = 0; i < passes; ++i) {
-    const std::int64_t first = tokens_ * i / passes, rows = tokens_ * (i + 1) / passes - first;
+    const std::int64_t first = part_begin(kernels_, all, i, passes);
+    const std::int64_t rows = part_begin(kernels_, all, i + 1, passes) - first;
     block.fc1.apply(normed + first * width * kernels_.element_bytes(), rows, end_of_fc1_, hidden,
                     inner);
     normalise_in_place(kernels_, block.mlp_norm, hidden, rows, inner);
@@ -426,10 +461,11 @@ void Engine::add_mlp(const Block& block, float* x, Workspace& work) const {
 }
 
 // x (float) -> normed
-void Engine::normalise(const NormWeights& norm, const float* x, Workspace& work) const {
+void Engine::normalise(const NormWeights& norm, const float* x, std::int64_t rows,
+                       Workspace& work) const {
   const std::int64_t width = architecture_.width;
   auto* const normed = static_cast<char*>(work.normed.data_ptr());
-  at::parallel_for(0, tokens_, 32, [&](std::int64_t begin, std::int64_t end) {
+  at::parallel_for(0, rows, 32, [&](std::int64_t begin, std::int64_t end) {
     kernels_.norm(x + begin * width, end - begin, width, norm.factors(),
                   normed + begin * width * kernels_.element_bytes());
   });
@@ -458,50 +494,68 @@ void Engine::take_patches(const float* images, void* pixels, std::int64_t row_by
   });
 }
 
-// One image's pass, in float but for what blocks do inside. Values are rows of the workspace or of
-// the result, where those that make up the features are put after one another.
+// The pass of images that a thread computes together, in float but for what blocks do inside.
+// Values are rows of the workspace or of the result, where those that make up the features are put
+// after one another.
 class Engine::Pass {
  public:
+  // Of the first image; those of each further one begin `step` floats later.
   struct Value {
     float* rows;
-    std::int64_t count;
+    std::int64_t count, step;
   };
   using Rotation = const Block*;  // its packed weights have the rotation
 
-  Pass(const Engine& engine, Workspace& work, float* result, float* kept)
+  // The result has `features` floats for each image.
+  Pass(const Engine& engine, Workspace& work, std::int64_t images, float* result,
+       std::int64_t features, float* kept)
       : engine_(engine),
         work_(work),
+        images_(images),
         x_(work.x.data_ptr<float>()),
         width_(engine.architecture_.width),
+        all_(engine.tokens_ * width_),
         result_(result),
         end_(result),
+        features_(features),
         kept_(kept) {}
 
   Value patches(const Value& image, const PatchEmbedImpl&) {
     const Kernels& kernels = engine_.kernels_;
     void* const pixels = work_.pixels.data_ptr();
-    engine_.take_patches(image.rows, pixels, work_.pixels.stride(0) * kernels.element_bytes());
+    const std::int64_t row_bytes = work_.pixels.stride(0) * kernels.element_bytes();
     const std::int64_t prefix = engine_.architecture_.prefix_tokens();
-    const Value patches{x_ + prefix * width_, engine_.grid_.patches()};
-    std::fill_n(patches.rows, patches.count * width_, 0.0f);
-    engine_.patch_embed_.apply(pixels, patches.count, kernels.add, patches.rows, width_);
+    const Value patches{x_ + prefix * width_, engine_.grid_.patches(), all_};
+    for_each_image([&](std::int64_t i) {
+      engine_.take_patches(image.rows + i * image.step, pixels, row_bytes);
+      float* const out = patches.rows + i * all_;
+      std::fill_n(out, patches.count * width_, 0.0f);
+      engine_.patch_embed_.apply(pixels, patches.count, kernels.add, out, width_);
+    });
     return patches;
   }
   Value with_start(const Value& patches, const VisionTransformerImpl&) {
     const float* const start = engine_.start_.const_data_ptr<float>();
-    const std::int64_t prefix = (patches.rows - x_), all = engine_.tokens_ * width_;
-    std::copy_n(start, prefix, x_);
-    for (std::int64_t i = prefix; i < all; ++i) x_[i] += start[i];
-    return {x_, engine_.tokens_};
+    const std::int64_t prefix = patches.rows - x_;
+    for_each_image([&](std::int64_t i) {
+      float* const x = x_ + i * all_;
+      std::copy_n(start, prefix, x);
+      for (std::int64_t c = prefix; c < all_; ++c) x[c] += start[c];
+    });
+    return {x_, engine_.tokens_, all_};
   }
   // In place, but for what blocks add to.
   Value norm(const Value& x, const NormImpl& layer) {
-    const bool stays = in_blocks_ && x.rows >= x_ && x.rows < x_ + engine_.tokens_ * width_;
-    const Value out{stays ? work_.tokens.data_ptr<float>() + (x.rows - x_) : x.rows, x.count};
+    const bool stays = in_blocks_ && x.rows >= x_ && x.rows < x_ + all_;
+    const Value out{stays ? work_.tokens.data_ptr<float>() + (x.rows - x_) : x.rows, x.count,
+                    x.step};
     const NormFactors factors = engine_.norms_.at(&layer).factors();
     const auto normed = fastest_fp32_kernels()->norm;
-    at::parallel_for(0, x.count, 32, [&](std::int64_t begin, std::int64_t end) {
-      normed(x.rows + begin * width_, end - begin, width_, factors, out.rows + begin * width_);
+    for_each_image([&](std::int64_t i) {
+      at::parallel_for(0, x.count, 32, [&](std::int64_t begin, std::int64_t end) {
+        const std::int64_t first = i * x.step + begin * width_;
+        normed(x.rows + first, end - begin, width_, factors, out.rows + first);
+      });
     });
     return out;
   }
@@ -510,27 +564,31 @@ class Engine::Pass {
   }
   Value block_part(std::size_t part, const Value& x, Rotation block) {
     in_blocks_ = true;
-    part == 0 ? engine_.add_attention(*block, x.rows, work_)
-              : engine_.add_mlp(*block, x.rows, work_);
+    part == 0 ? engine_.add_attention(*block, images_, x.rows, work_)
+              : engine_.add_mlp(*block, images_, x.rows, work_);
     return x;
   }
-  void kept(const Value& x) { std::copy_n(x.rows, x.count * width_, kept_); }
+  void kept(const Value& x) { copy(x, kept_, x.count * width_); }
 
   Value tokens(const Value& x, std::int64_t from, std::int64_t to) {
-    return {x.rows + from * width_, to - from};
+    return {x.rows + from * width_, to - from, x.step};
   }
   Value vector(const Value& x) { return append(x); }
   Value mean(const Value& x, std::int64_t from, std::int64_t to) {
-    const Value out{end_, 1};
-    end_ = std::fill_n(end_, width_, 0.0f);
-    for (std::int64_t row = from; row < to; ++row)
-      for (std::int64_t c = 0; c < width_; ++c) out.rows[c] += x.rows[row * width_ + c];
-    for (std::int64_t c = 0; c < width_; ++c) out.rows[c] /= static_cast<float>(to - from);
-    return out;
+    const Value mean = next(1);
+    for_each_image([&](std::int64_t i) {
+      const float* const rows = x.rows + i * x.step;
+      float* const out = mean.rows + i * mean.step;
+      std::fill_n(out, width_, 0.0f);
+      for (std::int64_t row = from; row < to; ++row)
+        for (std::int64_t c = 0; c < width_; ++c) out[c] += rows[row * width_ + c];
+      for (std::int64_t c = 0; c < width_; ++c) out[c] /= static_cast<float>(to - from);
+    });
+    return mean;
   }
   Value attention_pool(const Value& seen) { return append(seen); }  // of the whole batch later
   Value joined(const std::vector<Value>& values) {
-    Value all{nullptr, 0};
+    Value all{nullptr, 0, features_};
     for (const Value& one : values) {
       const Value there = one.rows >= result_ && one.rows < end_ ? one : append(one);
       if (!all.rows) all.rows = there.rows;
@@ -541,17 +599,34 @@ class Engine::Pass {
   Value flattened(const Value& x, std::int64_t) { return x; }
 
  private:
+  template <class Body>
+  void for_each_image(Body body) const {
+    for (std::int64_t i = 0; i < images_; ++i) body(i);
+  }
+  void copy(const Value& x, float* to, std::int64_t step) const {
+    for_each_image(
+        [&](std::int64_t i) { std::copy_n(x.rows + i * x.step, x.count * width_, to + i * step); });
+  }
+  // The result's next rows.
+  Value next(std::int64_t count) {
+    const Value rows{end_, count, features_};
+    end_ += count * width_;
+    return rows;
+  }
   Value append(const Value& x) {
-    const Value out{end_, x.count};
-    end_ = std::copy_n(x.rows, x.count * width_, end_);
+    const Value out = next(x.count);
+    copy(x, out.rows, out.step);
     return out;
   }
 
   const Engine& engine_;
   Workspace& work_;
-  float* x_;  // [tokens, width], what the blocks add to
-  std::int64_t width_;
-  float *result_, *end_, *kept_;
+  std::int64_t images_;
+  float* x_;  // [images, tokens, width], what the blocks add to
+  std::int64_t width_, all_;
+  float *result_, *end_;
+  std::int64_t features_;
+  float* kept_;
   bool in_blocks_ = false;
 };
 
@@ -585,18 +660,22 @@ torch::Tensor Engine::forward(const torch::Tensor& images, const FeatureOptions&
     *kept = torch::empty({batch, tokens_, architecture_.width});
     cut = kept->data_ptr<float>();
   }
-  const auto run = [&](std::int64_t image, std::int64_t thread) {
-    Pass pass(*this, *workspaces_[static_cast<std::size_t>(thread)], out + image * floats,
-              cut ? cut + image * tokens_ * architecture_.width : nullptr);
-    model_->features(pass, {in + image * pixels, 3 * image_size_.height}, taken);
+  const auto run = [&](std::int64_t first, std::int64_t end, std::int64_t thread) {
+    Pass pass(*this, *workspaces_[static_cast<std::size_t>(thread)], end - first,
+              out + first * floats, floats,
+              cut ? cut + first * tokens_ * architecture_.width : nullptr);
+    model_->features(pass, {in + first * pixels, 3 * image_size_.height, pixels}, taken);
   };
 
+  const std::int64_t runs = (whole / threads + images_together_ - 1) / images_together_ * threads;
   std::atomic<std::int64_t> next{0};
   at::parallel_for(0, std::min(threads, whole), 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t thread = begin; thread < end; ++thread)
-      for (std::int64_t image; (image = next++) < whole;) run(image, thread);
+      for (std::int64_t i; (i = next++) < runs;)
+        run(whole * i / runs, whole * (i + 1) / runs, thread);
   });
-  for (std::int64_t image = whole; image < batch; ++image) run(image, 0);
+  for (std::int64_t first = whole; first < batch; first += images_together_)
+    run(first, std::min(first + images_together_, batch), 0);
   if (options.pooling != Pooling::kMap) return features;
   const std::int64_t width = architecture_.width;
   TorchOperations ops;

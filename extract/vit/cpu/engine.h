@@ -92,8 +92,9 @@ class AttentionScratch {
   friend void attend(const Kernels&, const Head&, AttentionScratch&);
   std::int64_t padded_;                   // tokens, filled up to whole panels
   torch::Tensor keys_, values_;           // panels, int32
-  torch::Tensor scores_, probabilities_;  // [kQueryRows, padded_]; one buffer in float
-  torch::Tensor sums_;                    // [kQueryRows, head width filled up]
+  torch::Tensor scores_, probabilities_;  // [query rows, padded_]; one buffer in float
+  torch::Tensor inverse_sums_;            // [query rows]
+  torch::Tensor sums_;                    // [query rows, head width filled up]
 };
 
 // out = softmax((q·kᵀ + bias) / √d)·v. The head's width is even with bf16 and fp16.
@@ -117,11 +118,11 @@ struct QueryKeyChanges {
 };
 
 // The CPU engine: the same Vision Transformer as vit.h, computed by kernels of our
-// own. An image goes through all blocks on one thread while its numbers stay in the caches; the
-// images of a batch are shared among LibTorch's threads, and those that do not fill all threads are
-// computed one by one with all threads inside each layer. So are clips: the numbers of thousands of
-// tokens outgrow the caches, and one clip's alone the memory that many threads have. Nothing is
-// allocated after the first batch but the result.
+// own. An image, or with AMX a few, go through all blocks on one thread while their numbers stay in
+// the caches; the images of a batch are shared among LibTorch's threads, and those that do not fill
+// all threads are computed with all threads inside each layer. So are clips, one by one: the
+// numbers of thousands of tokens outgrow the caches, and one clip's alone the memory that many
+// threads have. Nothing is allocated after the first batch but the result.
 
 // Why the engine does not support this architecture with these kernels; empty if it does.
 std::optional<std::string> refusal(const Architecture& architecture, const Kernels& kernels);
@@ -154,9 +155,9 @@ class Engine {
                                           const ImageSize& image_size);
   Block pack(const BlockImpl& block, const Rotation& rotation, torch::ScalarType weights) const;
   void take_patches(const float* image, void* pixels, std::int64_t row_bytes) const;
-  void normalise(const NormWeights& norm, const float* x, Workspace& work) const;
-  void add_attention(const Block& block, float* x, Workspace& work) const;
-  void add_mlp(const Block& block, float* x, Workspace& work) const;
+  void normalise(const NormWeights& norm, const float* x, std::int64_t rows, Workspace& work) const;
+  void add_attention(const Block& block, std::int64_t images, float* x, Workspace& work) const;
+  void add_mlp(const Block& block, std::int64_t images, float* x, Workspace& work) const;
   std::int64_t floats_of(Pooling pooling) const;  // of one layer
 
   const Kernels& kernels_;
@@ -164,6 +165,7 @@ class Engine {
   ImageSize image_size_;
   Grid grid_;
   std::int64_t tokens_;
+  std::int64_t images_together_;                  // on one thread
   VisionTransformer model_;                       // see without_blocks()
   std::map<const NormImpl*, NormWeights> norms_;  // the model's own
   torch::Tensor start_;                           // [tokens, width]

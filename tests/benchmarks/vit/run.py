@@ -23,7 +23,7 @@ import models
 import peers
 
 MODELS = [("vit_small_patch16_224", 224), ("vit_small_patch14_reg4_dinov2", 392),  # the second as RETFound-Green is
-          ("vit_small_patch16_dinov3", 224), ("vit_small_plus_patch16_dinov3", 224)]
+          ("vit_small_patch16_dinov3", 224), ("vit_small_plus_patch16_dinov3", 224), ("vit_base_patch16_224", 224)]
 REPO = pathlib.Path(__file__).resolve().parents[3]
 
 
@@ -81,7 +81,7 @@ def main():
     parser.add_argument("--model", help="timm's name, with --size (default: one after the other, "
                         + " and ".join(f"{name} at {size}" for name, size in MODELS) + ")")
     parser.add_argument("--size", type=int, default=224)
-    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--batch", type=int, nargs="+", default=[16], help="one after the other (default: 16)")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--without", metavar="WORD", nargs="+", default=[], help="leave out peers with such a word in "
@@ -90,21 +90,22 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     for name, size in [(options.model, options.size)] if options.model else MODELS:
-        torch.manual_seed(1)
-        with tempfile.TemporaryDirectory() as temporary, torch.inference_mode():
-            compare(options, name, size, pathlib.Path(temporary))
+        for batch in options.batch:
+            torch.manual_seed(1)
+            with tempfile.TemporaryDirectory() as temporary, torch.inference_mode():
+                compare(options, name, size, batch, pathlib.Path(temporary))
 
 
-def compare(options, name, size, folder):
+def compare(options, name, size, batch, folder):
     model = models.build(name, size)
-    images = torch.randn(options.batch, 3, size, size)
+    images = torch.randn(batch, 3, size, size)
     safetensors.torch.save_file({k: v.contiguous() for k, v in model.state_dict().items()}, folder / "weights.safetensors")
     images.numpy().tofile(folder / "images.bin")
     has_fp16 = "avx512_fp16" in pathlib.Path("/proc/cpuinfo").read_text()
     precisions = ["fp32", "bf16"] + ["fp16"] * has_fp16
     program = options.build / "tests" / "vit_engine_speed"
     engines = {precision: EngineProcess(program, folder / "weights.safetensors", folder / "images.bin", size,
-                                        options.batch, models.pooling(model), precision, options.threads)
+                                        batch, models.pooling(model), precision, options.threads)
                for precision in precisions}
     others = peers.all_peers(model, images, options.threads, folder, precisions)
     others = {name: peer for name, peer in others.items() if not any(word in name for word in options.without)}
@@ -112,11 +113,11 @@ def compare(options, name, size, folder):
     contenders = {f"engine {precision}": engine.run for precision, engine in engines.items()}
     contenders |= {name: timed(function) for name, (_, function) in (others | gemms).items()}
 
-    print(f"{name} at {size}, batch {options.batch}, {options.threads} threads, "
+    print(f"{name} at {size}, batch {batch}, {options.threads} threads, "
           f"{options.rounds} rounds; load before {os.getloadavg()[0]:.1f}", flush=True)
     times = measure(contenders, options.rounds)
     print(f"load after {os.getloadavg()[0]:.1f}\n{'':22}{'median':>10}{'best':>10}{'per CPU s':>12}")
-    rates = {name: report(name, times[name], options.batch, "images") for name in contenders if name not in gemms}
+    rates = {name: report(name, times[name], batch, "images") for name in contenders if name not in gemms}
     limits = {name: report(name, times[name], gemm_flops / 1e9, "GFLOP") for name in gemms}
     kinds = {name: kind for name, (kind, _) in (others | gemms).items()}
     expected = model(images)

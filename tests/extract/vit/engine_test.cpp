@@ -16,6 +16,28 @@ double tolerance_of(DType element) {
   return element == DType::kFp32 ? 2e-6 : element == DType::kBf16 ? 8e-3 : 1e-3;
 }
 
+// All that this processor can run.
+std::vector<const Kernels*> all_kernels() {
+  std::vector<const Kernels*> all = available_kernels();
+  if (plain_tile_kernels()) all.push_back(plain_tile_kernels());
+  return all;
+}
+
+// Those of tiles: where the processor has AMX, both kinds.
+std::vector<const Kernels*> tile_kernels() {
+  std::vector<const Kernels*> all;
+  for (const Kernels* const kernels : {plain_tile_kernels(), amx_bf16_kernels()})
+    if (kernels) all.push_back(kernels);
+  return all;
+}
+
+std::string name_of(const ::testing::TestParamInfo<const Kernels*>& info) {
+  std::string name = info.param->name;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+
 class KernelTest : public ::testing::TestWithParam<const Kernels*> {
  protected:
   void SetUp() override { torch::manual_seed(1); }
@@ -62,6 +84,7 @@ TEST_P(KernelTest, MultipliesEveryHeightOfTile) {
       kernels_.pack_transposed(static_cast<const Word*>(b.data_ptr()), words, kernels_.columns,
                                words, static_cast<Word*>(panel.data_ptr()));
       torch::Tensor sums = torch::full({rows, kernels_.columns + 3}, 7.0f);
+      const ProductState state(kernels_);
       kernels_.multiply(rows, {static_cast<const Word*>(a.data_ptr()), words,
                                static_cast<const Word*>(panel.data_ptr()), words,
                                sums.data_ptr<float>(), sums.size(1)});
@@ -81,6 +104,28 @@ TEST_P(KernelTest, MultipliesEveryHeightOfTile) {
   }
 }
 
+TEST_P(KernelTest, FinishesTheProductBefore) {
+  const std::int64_t rows = kernels_.rows, columns = kernels_.columns, depth = 70;
+  const std::int64_t words = depth / elements_per_word(kernels_.element);
+  const torch::Tensor a = random({rows, depth});
+  const torch::Tensor panel = torch::zeros({words, columns}, torch::kInt32);
+  const torch::Tensor bias = torch::randn({columns});
+  for (const std::int64_t height : {rows, std::int64_t{1}}) {
+    torch::Tensor before = torch::randn({height, columns}), sums = torch::empty({rows, columns});
+    torch::Tensor out = torch::randn({height, columns});
+    const torch::Tensor expected = out + before + bias;
+    Pending pending{kernels_.add,
+                    height,
+                    {before.const_data_ptr<float>(), columns, height, columns,
+                     bias.const_data_ptr<float>(), out.data_ptr(), columns}};
+    const ProductState state(kernels_);
+    kernels_.multiply(rows, {static_cast<const Word*>(a.data_ptr()), words,
+                             static_cast<const Word*>(panel.data_ptr()), words,
+                             sums.data_ptr<float>(), columns, &pending});
+    EXPECT_TRUE(at::allclose(out, expected, 1e-6, 1e-6));
+  }
+}
+
 TEST_P(KernelTest, PacksRowsAndFillsUpWithZeros) {
   const std::int64_t per_word = elements_per_word(kernels_.element), count = 5;
   const std::int64_t width = kernels_.columns + 3, words = (count + per_word - 1) / per_word;
@@ -97,15 +142,16 @@ TEST_P(KernelTest, PacksRowsAndFillsUpWithZeros) {
 }
 
 TEST_P(KernelTest, ActivationsAreTheExactOnes) {
-  const torch::Tensor x =
-      torch::cat({torch::linspace(-10, 10, 4001), torch::tensor({-1e4f, 1e4f})});
-  const std::int64_t count = x.size(0);
-  const torch::Tensor bias = torch::full({count}, 0.25f);
+  const torch::Tensor filled = torch::cat(
+      {torch::linspace(-10, 10, 4001), torch::tensor({-1e4f, 1e4f}), torch::zeros({13})});
+  const std::int64_t count = filled.size(0) - 13;  // no whole number of vectors
+  const torch::Tensor x = filled.narrow(0, 0, count);
+  const torch::Tensor bias = torch::full({filled.size(0)}, 0.25f);
   for (const auto& [activation, kernels] : activations()) {
     torch::Tensor out = empty({count});
     kernels.alone({x.const_data_ptr<float>(), count, 1, count, bias.const_data_ptr<float>(),
                    out.data_ptr(), count});
-    expect_close(out, activated((x + bias).to(torch::kFloat64), activation));
+    expect_close(out, activated((x + 0.25f).to(torch::kFloat64), activation));
   }
 }
 
@@ -157,7 +203,7 @@ TEST_P(KernelTest, SoftmaxOfRowsOfAnyLength) {
     kernels_.softmax(scores.data_ptr<float>(), stride, 3, count, 0.25f * 1.44269504f,
                      out.data_ptr(), inverse.data_ptr<float>());
     expect_near(out.narrow(1, 0, count).to(torch::kFloat64) * inverse.unsqueeze(1), expected, 4);
-    const std::int64_t vector = kernels_.columns / 2, end = (count + vector - 1) / vector * vector;
+    const std::int64_t end = round_up(count, elements_per_word(kernels_.element));
     EXPECT_TRUE((out.narrow(1, count, end - count) == 0).all().item<bool>());
   }
 }
@@ -196,14 +242,91 @@ TEST_P(KernelTest, RoundsToNearestAndKeepsNotANumber) {
   EXPECT_TRUE(at::allclose(out, x.to(scalar_type(kernels_.element)), 0, 0, /*equal_nan=*/true));
 }
 
-std::string name_of(const ::testing::TestParamInfo<const Kernels*>& info) {
-  std::string name = info.param->name;
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return name;
+INSTANTIATE_TEST_SUITE_P(All, KernelTest, ::testing::ValuesIn(all_kernels()), name_of);
+
+// AMX and its likeness in plain C++ against Intel's description, bit by bit.
+class TileTest : public ::testing::TestWithParam<const Kernels*> {
+ protected:
+  void SetUp() override { torch::manual_seed(1); }
+
+  static float flushed(float x) {
+    return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x;
+  }
+
+  // a [rows, depth] · bᵀ [columns, depth] of TDPBF16PS, one after the other for 32 numbers each:
+  // Software Developer's Manual, volume 2, with the C library's fused multiply-add.
+  static torch::Tensor products(const torch::Tensor& a, const torch::Tensor& b) {
+    const torch::Tensor left = a.to(torch::kFloat32), right = b.to(torch::kFloat32);
+    const torch::Tensor sums = torch::zeros({a.size(0), b.size(0)});
+    for (std::int64_t r = 0; r < a.size(0); ++r)
+      for (std::int64_t c = 0; c < b.size(0); ++c) {
+        const float* const x = left[r].const_data_ptr<float>();
+        const float* const y = right[c].const_data_ptr<float>();
+        float& sum = sums.data_ptr<float>()[r * b.size(0) + c];
+        for (std::int64_t k = 0; k < a.size(1);) {
+          float of[2] = {0, 0};  // even and odd numbers
+          for (const std::int64_t end = std::min(k + 32, a.size(1)); k < end; ++k)
+            of[k % 2] = flushed(std::fma(flushed(x[k]), flushed(y[k]), of[k % 2]));
+          sum = flushed(sum + flushed(of[0] + of[1]));
+        }
+      }
+    return sums;
+  }
+
+  static void expect_same_bits(const torch::Tensor& found, const torch::Tensor& expected) {
+    ASSERT_EQ(found.sizes(), expected.sizes());
+    const torch::ScalarType bits =
+        found.scalar_type() == torch::kFloat32 ? torch::kInt32 : torch::kInt16;
+    EXPECT_TRUE(found.contiguous().view(bits).equal(expected.contiguous().view(bits)));
+  }
+
+  const Kernels& kernels_ = *GetParam();
+};
+
+// Magnitudes from 2^-140 to 2^60, so that numbers, products and sums are denormal at times, cancel,
+// and lose all of the smaller one.
+TEST_P(TileTest, RoundsAsTheManualSays) {
+  for (const double spread : {0.0, 3.0, 30.0}) {
+    const auto numbers = [&](std::int64_t rows, double exponent) {
+      const torch::Tensor exponents = torch::randn({rows, 64}) * spread + exponent;
+      return (torch::randn({rows, 64}) * exponents.clamp(-140, 60).exp2()).to(torch::kBFloat16);
+    };
+    for (const double exponent : {0.0, -63.0, -126.0}) {
+      const torch::Tensor a = numbers(32, exponent), b = numbers(32, -63);
+      torch::Tensor panel = torch::empty({32, 32}, torch::kInt32);
+      kernels_.pack_transposed(static_cast<const Word*>(b.data_ptr()), 32, 32, 32,
+                               static_cast<Word*>(panel.data_ptr()));
+      torch::Tensor sums = torch::empty({32, 32});
+      const ProductState state(kernels_);
+      kernels_.multiply(
+          32, {static_cast<const Word*>(a.data_ptr()), 32,
+               static_cast<const Word*>(panel.data_ptr()), 32, sums.data_ptr<float>(), 32});
+      expect_same_bits(sums, products(a, b));
+    }
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, KernelTest, ::testing::ValuesIn(available_kernels()), name_of);
+TEST_P(TileTest, LinearLayersOfAnyShape) {
+  for (const std::int64_t rows : {1, 16, 17, 33, 70})
+    for (const std::int64_t in : {30, 64, 100})
+      for (const std::int64_t out : {32, 50, 130}) {
+        const torch::Tensor weight = torch::randn({out, in}), bias = torch::randn({out});
+        const torch::Tensor x = torch::randn({rows, in}).to(torch::kBFloat16);
+        const PackedLinear linear(kernels_, torch::kBFloat16, weight, bias);
+        const torch::Tensor expected = products(x, weight.to(torch::kBFloat16)) + bias;
+        torch::Tensor stored = torch::empty({rows, out}, torch::kBFloat16);
+        linear.apply(x.const_data_ptr(), rows, kernels_.store, stored.data_ptr(), out);
+        expect_same_bits(stored, expected.to(torch::kBFloat16));
+        torch::Tensor added = torch::randn({rows, out});
+        const torch::Tensor all = added + expected;
+        linear.apply(x.const_data_ptr(), rows, kernels_.add, added.data_ptr(), out);
+        expect_same_bits(added, all);
+      }
+}
+
+// Without AVX2 there is no engine.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TileTest);
+INSTANTIATE_TEST_SUITE_P(All, TileTest, ::testing::ValuesIn(tile_kernels()), name_of);
 
 Architecture shape(std::int64_t width, std::int64_t heads, std::int64_t patch, std::int64_t grid) {
   Architecture architecture = small_architecture(width, heads, patch, grid);
@@ -248,7 +371,7 @@ TEST(Engine, EqualsTheReadableViT) {
     torch::manual_seed(2);
     const torch::Tensor images = one.inputs(5);
     const torch::Tensor tokens = model->forward_features(images);
-    for (const Kernels* kernels : available_kernels()) {
+    for (const Kernels* kernels : all_kernels()) {
       Engine engine(*model, one.image_size, *kernels, scalar_type(kernels->element));
       for (const Pooling pooling : poolings_of(one.architecture)) {
         const torch::Tensor expected = model->forward_head(tokens, pooling);
@@ -263,20 +386,21 @@ TEST(Engine, EqualsTheReadableViT) {
 }
 
 void expect_same_for_any_number_of_threads(const SmallModel& one) {
-  SCOPED_TRACE(one.name);
   VisionTransformer model = one.make();
-  const auto engine = make_engine(*model, one.image_size, Precision::kFp32);
-  if (!engine) GTEST_SKIP() << "this processor lacks AVX2";
   const torch::Tensor images = one.inputs(7);
   const FeatureOptions features{poolings_of(one.architecture).back()};
   const int threads = at::get_num_threads();
-  at::set_num_threads(1);
-  const torch::Tensor alone = engine->forward(images, features);
-  for (const int count : {2, 3, 9}) {
-    at::set_num_threads(count);
-    EXPECT_TRUE(engine->forward(images, features).equal(alone)) << count << " threads";
+  for (const Kernels* kernels : all_kernels()) {
+    SCOPED_TRACE(one.name + ", " + kernels->name);
+    Engine engine(*model, one.image_size, *kernels, scalar_type(kernels->element));
+    at::set_num_threads(1);
+    const torch::Tensor alone = engine.forward(images, features);
+    for (const int count : {2, 3, 9}) {
+      at::set_num_threads(count);
+      EXPECT_TRUE(engine.forward(images, features).equal(alone)) << count << " threads";
+    }
+    at::set_num_threads(threads);
   }
-  at::set_num_threads(threads);
 }
 
 TEST(Engine, GivesTheSameFeaturesForAnyNumberOfThreads) {
@@ -311,7 +435,7 @@ TEST(Engine, RoundsWeightsAloneWhereFloatIsAsQuick) {
   VisionTransformer model = one.make();
   const torch::Tensor images = torch::randn({2, 3, one.image_size, one.image_size});
   const auto half_engine = make_engine(*model, one.image_size, Precision::kBf16);
-  if (!half_engine) GTEST_SKIP() << "this processor has AMX, or lacks AVX2";
+  if (!half_engine) GTEST_SKIP() << "this processor lacks AVX2, or Linux refuses its AMX";
   const torch::Tensor half = half_engine->forward(images, {Pooling::kCls});
   const torch::Tensor whole =
       make_engine(*model, one.image_size, Precision::kFp32)->forward(images, {Pooling::kCls});

@@ -2,6 +2,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include <bit>
@@ -22,6 +24,8 @@ constexpr int kVectorBytes = 32;
 #include "extract/vit/cpu/kernels/vector_math.h"
 // Its functions need the ones above.
 #include "extract/vit/cpu/kernels/templates.h"
+// And its.
+#include "extract/vit/cpu/kernels/tiles.h"
 
 }  // namespace avx2
 #pragma GCC pop_options
@@ -48,6 +52,8 @@ constexpr int kVectorBytes = 64;
 #include "extract/vit/cpu/kernels/vector_math.h"
 // Its functions need the ones above.
 #include "extract/vit/cpu/kernels/templates.h"
+// And its.
+#include "extract/vit/cpu/kernels/tiles.h"
 
 // VDPBF16PS: both products of a word's pair added in one instruction.
 struct Bf16PairProduct {
@@ -143,6 +149,7 @@ inline void add_run(std::int64_t words, LeftRows<kHeight>& left, const Word*& pa
 
 template <int kHeight>
 void multiply_halves(const LinearProduct& product) {
+  finish_before(product);
   LeftRows<kHeight> left(product);
   LookAhead ahead(product);
   const Word* panel = product.panel;
@@ -209,6 +216,24 @@ const Kernels* avx512_fp16_kernels() {
   return &kernels;
 }
 
+// Linux saves the tiles of a process only once it has asked for them (ARCH_REQ_XCOMP_PERM, 18 for
+// their data).
+const Kernels* amx_bf16_kernels() {
+  constexpr int kAskFor = 0x1023, kTileData = 18;
+  static const bool has = avx512_bf16_kernels() && __builtin_cpu_supports("amx-tile") &&
+                          __builtin_cpu_supports("amx-bf16") &&
+                          syscall(SYS_arch_prctl, kAskFor, kTileData) == 0;
+  if (!has) return nullptr;
+  static const Kernels kernels = avx512_bf16::make_tile_kernels<avx512_bf16::AmxTiles>("AMX bf16");
+  return &kernels;
+}
+
+const Kernels* plain_tile_kernels() {
+  if (!avx2_kernels()) return nullptr;
+  static const Kernels kernels = avx2::make_tile_kernels<avx2::PlainTiles>("AMX bf16 in plain C++");
+  return &kernels;
+}
+
 #else
 
 const Kernels* avx2_kernels() {
@@ -223,13 +248,19 @@ const Kernels* avx512_bf16_kernels() {
 const Kernels* avx512_fp16_kernels() {
   return nullptr;
 }
+const Kernels* amx_bf16_kernels() {
+  return nullptr;
+}
+const Kernels* plain_tile_kernels() {
+  return nullptr;
+}
 
 #endif
 
 std::vector<const Kernels*> available_kernels() {
   std::vector<const Kernels*> available;
-  for (const Kernels* kernels :
-       {avx2_kernels(), avx512_kernels(), avx512_bf16_kernels(), avx512_fp16_kernels()})
+  for (const Kernels* kernels : {avx2_kernels(), avx512_kernels(), avx512_bf16_kernels(),
+                                 avx512_fp16_kernels(), amx_bf16_kernels()})
     if (kernels) available.push_back(kernels);
   return available;
 }

@@ -34,6 +34,34 @@ constexpr DType element_of(const Half*) {
   return DType::kFp16;
 }
 
+// A tile of float results and where it goes.
+struct Tile {
+  const float* sums;
+  std::int64_t stride;  // floats from row to row of `sums`
+  std::int64_t rows, columns;
+  const float* bias;  // [columns]; `sums` and it are filled up to whole vectors
+  void* out;
+  std::int64_t out_stride;     // elements from row to row of `out`
+  std::int64_t first_row = 0;  // those before it are done
+};
+
+using Epilogue = void (*)(const Tile& tile);
+
+// The end of a product, which may come with the next one. Null: nothing.
+struct Pending {
+  void finish_until(std::int64_t row) {
+    if (!finish) return;
+    tile.rows = row;
+    finish(tile);
+    tile.first_row = row;
+  }
+  void finish_all() { finish_until(rows); }
+
+  Epilogue finish = nullptr;
+  std::int64_t rows = 0;
+  Tile tile = {};
+};
+
 // sums [rows, columns] = a [rows, words] · panel [words, columns]. Strides are in words and floats.
 struct LinearProduct {
   const Word* a;
@@ -42,23 +70,14 @@ struct LinearProduct {
   std::int64_t words;
   float* sums;
   std::int64_t sums_stride;
+  // The end of the product before, which has sums of its own; null: none. It goes first, or between
+  // the instructions of this product where they leave room for it.
+  Pending* before = nullptr;
   // The next words wanted come into the second-level cache meanwhile, so many of them for each word
   // of a row.
   const Word* ahead = nullptr;
   std::int64_t ahead_step = 0;
 };
-
-// A tile of float results and where it goes.
-struct Tile {
-  const float* sums;
-  std::int64_t stride;  // floats from row to row of `sums`
-  std::int64_t rows, columns;
-  const float* bias;  // [columns]
-  void* out;
-  std::int64_t out_stride;  // elements from row to row of `out`
-};
-
-using Epilogue = void (*)(const Tile& tile);
 
 // Ends of an MLP's first product, with an activation f.
 struct ActivationKernels {
@@ -90,7 +109,11 @@ struct Kernels {
   std::int64_t rows;  // of a product at most
   std::int64_t
       columns;  // of a product: the width of the panels that the right operand is packed in
+  std::int64_t row_unit = 1;  // fewer rows of a product take as long
 
+  // Before and after a thread's products; null: nothing. See ProductState.
+  void (*begin)() = nullptr;
+  void (*end)() = nullptr;
   void (*multiply)(std::int64_t rows, const LinearProduct& product);
 
   Epilogue store;  // out (elements) = sums + bias
@@ -109,8 +132,8 @@ struct Kernels {
   // apart.
   void (*rotate)(void* x, std::int64_t stride, std::int64_t rows, std::int64_t half, Turn first,
                  Turn second);
-  // Elements e^(factor·(s − max)) of each row's first `count` scores, zeros up to the next multiple
-  // of `columns` / 2 (vectors are half as wide); the inverse of their sum in inverse_sums[row].
+  // Elements e^(factor·(s − max)) of each row's first `count` scores, zeros up to the last
+  // word's end; the inverse of their sum in inverse_sums[row].
   // Rows of scores are `stride` floats apart, rows of `out` `stride` elements, and both reach as
   // far; `out` may be `scores`.
   void (*softmax)(const float* scores, std::int64_t stride, std::int64_t rows, std::int64_t count,
@@ -127,13 +150,33 @@ struct Kernels {
                Word* out);
 };
 
+// Held by a thread around products, and around nothing that waits for other threads.
+class ProductState {
+ public:
+  explicit ProductState(const Kernels& kernels) : end_(kernels.end) {
+    if (kernels.begin) kernels.begin();
+  }
+  ~ProductState() {
+    if (end_) end_();
+  }
+  ProductState(const ProductState&) = delete;
+  ProductState& operator=(const ProductState&) = delete;
+
+ private:
+  void (*end_)();
+};
+
 // Null where the processor lacks the instructions.
 const Kernels* avx2_kernels();         // float
 const Kernels* avx512_kernels();       // float
 const Kernels* avx512_bf16_kernels();  // bf16, multiplied in pairs by VDPBF16PS
 const Kernels* avx512_fp16_kernels();  // fp16, multiplied and in part added up in fp16
+const Kernels* amx_bf16_kernels();     // bf16, multiplied in tiles; null, too, if Linux refuses
+// Those of AMX but for the products, whose tiles are computed in plain C++, for tests: to the bit,
+// and very slowly.
+const Kernels* plain_tile_kernels();
 
-// All that this processor can run, for the tests.
+// All that are quick on this processor.
 std::vector<const Kernels*> available_kernels();
 const Kernels* fastest_fp32_kernels();  // null without AVX2: LibTorch's operators are quicker there
 

@@ -15,11 +15,21 @@ class LookAhead {
     __builtin_prefetch(next_, 0, 2);
     next_ += step_;
   }
+  // As often as a cache line of a row has words.
+  void look_for_line() {
+    constexpr std::int64_t kLine = 64 / sizeof(Word);
+    for (std::int64_t line = 0; line < step_; ++line, next_ += kLine)
+      __builtin_prefetch(next_, 0, 2);
+  }
 
  private:
   const Word* next_;
   std::int64_t step_;
 };
+
+inline void finish_before(const LinearProduct& product) {
+  if (product.before) product.before->finish_all();
+}
 
 // The left operand, a word of each row at a time. Rows are addressed by a pointer for every three
 // and one of three offsets, so that 12 rows take 7 registers: with a pointer or an offset for each,
@@ -47,6 +57,7 @@ class LeftRows {
 template <int kRows, int kVectors, class Each>
 void multiply_rows(const LinearProduct& product) {
   Float sums[kRows][kVectors] = {};
+  finish_before(product);
   LeftRows<kRows> left(product);
   LookAhead ahead(product);
   const Word* panel = product.panel;
@@ -80,58 +91,55 @@ void multiply(std::int64_t rows, const LinearProduct& product) {
   multiply_rows<kRows, kVectors, Each>(product);
 }
 
-// Calls body(row, begin, value) for each vector of sums + bias. Sums are padded to whole vectors;
-// what does not fill one is handed to `rest` number by number.
-template <class Whole, class Rest>
-inline void for_each_sum(const Tile& tile, Whole whole, Rest rest) {
-  for (std::int64_t r = 0; r < tile.rows; ++r) {
-    const float* sums = tile.sums + r * tile.stride;
-    std::int64_t c = 0;
-    for (; c + kLanes <= tile.columns; c += kLanes) whole(r, c, load(sums + c));
-    for (; c < tile.columns; ++c) rest(r, c, sums[c]);
-  }
+// The first `count` lanes alone, at most all.
+inline Float load_first(const float* from, std::int64_t count) {
+  if (count >= kLanes) return load(from);
+  Float x{};
+  for (std::int64_t i = 0; i < count; ++i) x[i] = from[i];
+  return x;
+}
+
+template <class E>
+inline void store_first(E* to, Float x, std::int64_t count) {
+  if (count >= kLanes) return store(to, x);
+  for (std::int64_t i = 0; i < count; ++i) store_one(to + i, x[i]);
+}
+
+// Calls body(row, column, sums, columns left) for each vector of sums.
+template <class Body>
+inline void for_each_sum(const Tile& tile, Body body) {
+  for (std::int64_t r = tile.first_row; r < tile.rows; ++r)
+    for (std::int64_t c = 0; c < tile.columns; c += kLanes)
+      body(r, c, load(tile.sums + r * tile.stride + c), tile.columns - c);
+}
+
+// The same, with body's result as elements of `out`.
+template <class E, class Body>
+inline void store_each(const Tile& tile, Body body) {
+  E* const out = static_cast<E*>(tile.out);
+  for_each_sum(tile, [&](std::int64_t r, std::int64_t c, Float x, std::int64_t left) {
+    store_first(out + r * tile.out_stride + c, body(r, c, x), left);
+  });
 }
 
 template <class E>
 void store_tile(const Tile& tile) {
-  E* const out = static_cast<E*>(tile.out);
-  for_each_sum(
-      tile,
-      [&](std::int64_t r, std::int64_t c, Float x) {
-        store(out + r * tile.out_stride + c, x + load(tile.bias + c));
-      },
-      [&](std::int64_t r, std::int64_t c, float x) {
-        store_one(out + r * tile.out_stride + c, x + tile.bias[c]);
-      });
+  store_each<E>(tile,
+                [&](std::int64_t, std::int64_t c, Float x) { return x + load(tile.bias + c); });
 }
 
 template <class E, class F>
 void activation_tile(const Tile& tile) {
-  E* const out = static_cast<E*>(tile.out);
-  for_each_sum(
-      tile,
-      [&](std::int64_t r, std::int64_t c, Float x) {
-        store(out + r * tile.out_stride + c, F::of(x + load(tile.bias + c)));
-      },
-      [&](std::int64_t r, std::int64_t c, float x) {
-        store_one(out + r * tile.out_stride + c, F::of(broadcast(x + tile.bias[c]))[0]);
-      });
+  store_each<E>(
+      tile, [&](std::int64_t, std::int64_t c, Float x) { return F::of(x + load(tile.bias + c)); });
 }
 
 template <class E, class F, int kHalf>
 void gate_tile(const Tile& tile) {
-  E* const out = static_cast<E*>(tile.out);
-  const float* const bias = tile.bias + kHalf;
-  for_each_sum(
-      tile,
-      [&](std::int64_t r, std::int64_t c, Float x) {
-        const Float value = load(tile.sums + r * tile.stride + kHalf + c) + load(bias + c);
-        store(out + r * tile.out_stride + c, F::of(x + load(tile.bias + c)) * value);
-      },
-      [&](std::int64_t r, std::int64_t c, float x) {
-        const float value = tile.sums[r * tile.stride + kHalf + c] + bias[c];
-        store_one(out + r * tile.out_stride + c, F::of(broadcast(x + tile.bias[c]))[0] * value);
-      });
+  store_each<E>(tile, [&](std::int64_t r, std::int64_t c, Float x) {
+    const Float value = load(tile.sums + r * tile.stride + kHalf + c);
+    return F::of(x + load(tile.bias + c)) * (value + load(tile.bias + kHalf + c));
+  });
 }
 
 template <class E, class F, int kHalf>
@@ -141,28 +149,15 @@ constexpr ActivationKernels activation() {
 
 inline void add_tile(const Tile& tile) {
   float* const out = static_cast<float*>(tile.out);
-  for_each_sum(
-      tile,
-      [&](std::int64_t r, std::int64_t c, Float x) {
-        float* const to = out + r * tile.out_stride + c;
-        store(to, load(to) + (x + load(tile.bias + c)));
-      },
-      [&](std::int64_t r, std::int64_t c, float x) {
-        out[r * tile.out_stride + c] += x + tile.bias[c];
-      });
+  for_each_sum(tile, [&](std::int64_t r, std::int64_t c, Float x, std::int64_t left) {
+    float* const to = out + r * tile.out_stride + c;
+    store_first(to, load_first(to, left) + (x + load(tile.bias + c)), left);
+  });
 }
 
 template <class E>
 void scale_tile(const Tile& tile) {
-  E* const out = static_cast<E*>(tile.out);
-  for_each_sum(
-      tile,
-      [&](std::int64_t r, std::int64_t c, Float x) {
-        store(out + r * tile.out_stride + c, x * tile.bias[r]);
-      },
-      [&](std::int64_t r, std::int64_t c, float x) {
-        store_one(out + r * tile.out_stride + c, x * tile.bias[r]);
-      });
+  store_each<E>(tile, [&](std::int64_t r, std::int64_t, Float x) { return x * tile.bias[r]; });
 }
 
 template <class In, class Out>
@@ -267,10 +262,18 @@ void pack_transposed(const Word* in, std::int64_t stride, std::int64_t count, st
                      Word* out) {
   constexpr std::int64_t kBlock = 8;
   for (std::int64_t first = 0; first < count; first += kColumns, out += words * kColumns)
-    for (std::int64_t block = 0; block < kColumns; block += kBlock)
-      for (std::int64_t w = 0; w < words; ++w)
-        for (std::int64_t c = block; c < block + kBlock; ++c)
-          out[w * kColumns + c] = first + c < count ? in[(first + c) * stride + w] : 0;
+    for (std::int64_t block = 0; block < kColumns; block += kBlock) {
+      const Word* const rows = in + (first + block) * stride;
+      const std::int64_t left = count - first - block;
+      for (std::int64_t w = 0; w < words; ++w) {
+        Word* const to = out + w * kColumns + block;
+        if (left >= kBlock)
+#pragma GCC unroll 8
+          for (std::int64_t c = 0; c < kBlock; ++c) to[c] = rows[c * stride + w];
+        else
+          for (std::int64_t c = 0; c < kBlock; ++c) to[c] = c < left ? rows[c * stride + w] : 0;
+      }
+    }
 }
 
 // Word w of column c: the float of row w, or the bf16 numbers of rows 2·w and 2·w + 1.
