@@ -241,7 +241,7 @@ def test_python_gives_the_bundle_s_probabilities(made, tmp_path):
     told = np.loadtxt(tmp_path / "p.csv", delimiter=",", skiprows=1, usecols=(2, 3))
     cache = open_cache(made.cache)
     assert len(cache) == len(told)
-    for exam, expected in zip(cache.exams["id"], told):
+    for exam, expected in zip(cache.exams["exam"], told):
         features = cache.features(exam)
         assert np.abs(bundle_probability.predict(made.bundle, features) - expected).max() < 1e-6
         by_torch = fitted.predict(made.bundle, features)

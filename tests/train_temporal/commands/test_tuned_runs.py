@@ -78,7 +78,7 @@ def test_tuned_backbones_make_caches_with_the_features_of_the_run(run, exams, we
     own = Cache(extract(exams, tmp_path / "own.cache", *options))
     succeed("predict", "--run", out, "--cache", cache, "--out", tmp_path / "p.csv")
     predicted = pd.read_csv(tmp_path / "p.csv").set_index("exam")["p_1"]
-    for exam in own.exams["id"]:
+    for exam in own.exams["exam"]:
         assert predict(out, own.features(exam))["1"] == pytest.approx(predicted[exam], abs=2e-5)
     held_out = pd.read_csv(out / "predictions.csv").set_index("exam")["p_1"]
     assert held_out.to_numpy() == pytest.approx(predicted[held_out.index].to_numpy(), abs=1e-6)
@@ -86,7 +86,7 @@ def test_tuned_backbones_make_caches_with_the_features_of_the_run(run, exams, we
     source = safetensors.torch.load_file(weights)
     assert shared and all(torch.equal(tensor, source[name]) for name, tensor in shared.items())
     frozen = Cache(cache)
-    changed = max(np.abs(own.features(exam) - frozen.features(exam)).max() for exam in own.exams["id"])
+    changed = max(np.abs(own.features(exam) - frozen.features(exam)).max() for exam in own.exams["exam"])
     epochs = pd.read_csv(out / "metrics.csv").query("model == 'gru'")
     assert (changed > 1e-4) == (epochs["best"].to_numpy().argmax() > 0)
 
