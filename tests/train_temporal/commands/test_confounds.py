@@ -69,23 +69,23 @@ def test_columns_that_predict_the_class_have_the_auroc_of_scikit_learn(tmp_path,
     source = np.where(random.uniform(size=count) < 0.6, labels, random.integers(0, 6, count))
     age = labels * 9 + random.normal(0, 8, count) + 50
     names = np.array([f"site {value}" for value in source])
-    summary, done = trained(tmp_path, cohort(tmp_path, labels, {"source": names, "age": age, "noise": random.integers(0, 4, count)}, patients))
+    summary, done = trained(tmp_path, cohort(tmp_path, labels, {"the source": names, "age": age, "noise": random.integers(0, 4, count)}, patients))
     fold, truth = dealt(patients, of_patient), np.eye(classes)[labels]
 
     fifth = np.searchsorted(np.quantile(age, [0.2, 0.4, 0.6, 0.8]), age, side="right")
-    expected = {"source": mean_auroc(rates(source, truth, patients, fold), truth, fold),
+    expected = {"the source": mean_auroc(rates(source, truth, patients, fold), truth, fold),
                 "age": mean_auroc(rates(fifth, truth, patients, fold), truth, fold)}
-    assert set(found(summary)) == {"source", "age"}
+    assert set(found(summary)) == {"the source", "age"}
     assert list(found(summary)) == sorted(expected, key=expected.get, reverse=True)
     for name, one in found(summary).items():
         assert one["figure"]["value"] == pytest.approx(expected[name], abs=1e-9)
         assert 0.5 < one["figure"]["low"] < one["figure"]["value"] < one["figure"]["high"] and not one["tells_class"]
-    assert "`source` alone reaches AUROC " in done.stdout and "(--folds groups --group source)" in done.stdout
+    assert "`the source` alone reaches AUROC " in done.stdout and "(--folds groups --group 'the source')" in done.stdout
     assert "`age` alone reaches AUROC " in done.stdout and "(--covariates age)" in done.stdout
     page = (tmp_path / "run" / "report.html").read_text()
     assert "What predicts the label without images" in page and "3 columns and " in page
     given, _ = trained(tmp_path, tmp_path / "made.cache", "--covariates", "age", run="given")
-    assert set(found(given)) == {"source"}
+    assert set(found(given)) == {"the source"}
 
 
 def test_numbers_are_ranked_as_by_scipy(tmp_path):
