@@ -95,7 +95,8 @@ std::vector<std::optional<double>> numbers_of(const ExamTrait& trait) {
   return numbers;
 }
 
-// The exams that share a value, or a fifth of the numbers. What is not known is a group as well.
+// The exams that share a value, or a fifth of the numbers; a number that fills a fifth by itself is
+// a group apart. What is not known is a group as well.
 struct Groups {
   bool numeric = false;
   std::size_t count = 1;        // with kMissing
@@ -109,10 +110,15 @@ Groups fifths(const std::vector<std::optional<double>>& numbers) {
   std::ranges::sort(known);
   for (std::size_t b = 1; b < kBins; ++b)
     edges.push_back(quantile(known, static_cast<double>(b) / kBins));
-  Groups groups{true, kBins + 1, {}};
+  Groups groups{true, 2 * kBins, {}};
   for (const auto& number : numbers) {
-    const auto above = number ? std::ranges::upper_bound(edges, *number) - edges.begin() + 1 : 0;
-    groups.of.push_back(static_cast<std::size_t>(above));
+    std::size_t group = kMissing;
+    if (number) {
+      const auto equal = std::ranges::equal_range(edges, *number);
+      group = 1 + static_cast<std::size_t>(equal.end() - edges.begin());
+      if (equal.size() > 1) group += kBins - 1;
+    }
+    groups.of.push_back(group);
   }
   return groups;
 }

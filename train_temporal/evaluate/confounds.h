@@ -2,7 +2,8 @@
 // What a model reaches may then come from the trait, and not from what the images show.
 //
 // A trait predicts a held-out exam by the class rates (of numbers: by the mean) of the training
-// patients' exams with its value; of numeric traits, of those in its fifth of all exams. Each
+// patients' exams with its value; of numeric traits, of those in its fifth of all exams. A number
+// that fills a fifth by itself, as 0 does where most exams have it, is a value of its own. Each
 // patient counts once, and one patient of average rates is added to each value, so that rare values
 // say little and unknown ones nothing (target encoding: Micci-Barreca 2001,
 // doi:10.1145/507533.507538). Five folds by patient, dealt out in turn by class, or fewer if a
