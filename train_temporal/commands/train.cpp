@@ -113,6 +113,10 @@ std::unique_ptr<tune::TunedSource> open_vit(TrainOptions& options, const Cohort&
 std::shared_ptr<const tune::ChainCosts> vit_costs(const Experiment& experiment, const Json& begun);
 
 // SystemError, before anything is fitted, when the budget leaves nothing to the ViT's step.
+// TuneFit::model_rate: as the run began, by its configuration (`begun` has none: as runs begin
+// now).
+double tuned_model_rate(const Json& begun);
+
 void check_tuning(const Experiment& experiment);
 
 // ConfigError and DataError for --maps before anything is fitted: nothing to map, or wrong weights.
@@ -557,6 +561,13 @@ std::shared_ptr<const tune::ChainCosts> vit_costs(const Experiment& experiment, 
 }
 
 void check_example_maps(const TrainOptions& options, const Cohort& cohort,
+double tuned_model_rate(const Json& begun) {
+  if (begun.empty()) return TuneFit().model_rate;
+  const auto known = begun.find(kTunedModelRate);
+  const bool kept = known != begun.end() && known->is_number();
+  return kept ? known->get<double>() : 1;  // runs that kept none went on at the whole rate
+}
+
                         const ModelConfig& main) {
   if (!options.maps) return;
   ModelMetadata card;
@@ -671,6 +682,7 @@ TrainingRun::TrainingRun(const TrainOptions& options, const RunFolder* folder)
   options_.fit.tune.threads = threads_of_tuning(experiment(), begun);
   check_earlier_run(experiment(), cohort_);
   choose_device(begun);
+  options_.fit.tune.model_rate = tuned_model_rate(begun);
   load_features();
   leave_out_summary();
   options_.fit.tune.vit.costs = vit_costs(experiment(), begun);
@@ -877,7 +889,10 @@ Json TrainingRun::config() const {
   if (!device_seconds_.is_null()) json[kDeviceSeconds] = device_seconds_;
   json["memory_budget"] = options_.memory_budget;
   json[kThreadsPerFit] = options_.fit.tune.threads;
-  if (tuned_) json[kVitCosts] = tune::to_json(*options_.fit.tune.vit.costs);
+  if (tuned_) {
+    json[kTunedModelRate] = options_.fit.tune.model_rate;
+    json[kVitCosts] = tune::to_json(*options_.fit.tune.vit.costs);
+  }
   json["data_digest"] = data_digest(cohort_, splits_);
   json["cache_digest"] = cohort_.cache.recipe().cache_digest();
   json["feature_digest"] = cohort_.cache.recipe().feature_digest();
@@ -891,10 +906,10 @@ int TrainingRun::run(RunFolder& folder) {
   if (options_.memory_budget > 0)
     log_info(concat("--memory-budget bounds tensors to ", human_bytes(options_.memory_budget),
                     "; the process takes LibTorch and what it keeps on top"));
-  // Of parts, as the first one began.
-  options_.fit.tune.threads = threads_of_tuning(experiment(), folder.begun());
-  if (const Json begun = folder.begun(); begun.contains(kVitCosts))  // of another part, meanwhile
-    options_.fit.tune.vit.costs = vit_costs(experiment(), begun);
+  const Json begun = folder.begun();  // of parts, by the first one, which may be another
+  options_.fit.tune.threads = threads_of_tuning(experiment(), begun);
+  options_.fit.tune.model_rate = tuned_model_rate(begun);
+  if (begun.contains(kVitCosts)) options_.fit.tune.vit.costs = vit_costs(experiment(), begun);
   search(folder);
   const auto fits = run_fits(experiment(), folder);
   if (folder.part().shared()) {

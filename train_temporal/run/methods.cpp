@@ -10,6 +10,7 @@
 #include "train_temporal/models/model_config.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/report/report_text.h"
+#include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {
 
@@ -212,10 +213,9 @@ std::string model_paragraph(const Json& config, const Json& results) {
         "validation part was kept.";
   text += choice_sentence(result);
   if (config.contains("tune") && config["tune"].is_object())
-    text +=
-        concat(" The end of the backbone was trained with it: ", settings(config["tune"]),
-               ". The model first learnt on cached features, and then went on at a tenth of its "
-               "learning rate.");
+    text += concat(" The end of the backbone was trained with it: ", settings(config["tune"]),
+                   ". The model first learnt on cached features, and then went on at ",
+                   shown(config.at(kTunedModelRate)), " times its learning rate.");
   text += search_sentence(config, result);
   if (const Json others = config.value("compare", Json::array()); !others.empty())
     text += concat(" Controls on the same splits: ", quoted_list(others), ".");

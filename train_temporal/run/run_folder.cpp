@@ -194,6 +194,7 @@ void require_alike(const fs::path& run, Json config, const char* instead) {
     each->erase(kThreadsPerFit);  // that of the run holds: threads_of_tuning()
     each->erase(kVitCosts);
     each->erase(kDeviceSeconds);
+    each->erase(kTunedModelRate);
     leave_out_questions(*each);
   }
   const auto changes = cache::differences(its, config, {"the run has", "now"});

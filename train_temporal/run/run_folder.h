@@ -23,6 +23,9 @@ inline constexpr const char* kThreadsPerFit = "threads_per_fit";
 // (fit/tune/measured_costs.h). They determine how steps are divided, and so the last bits of sums.
 inline constexpr const char* kVitCosts = "vit_costs";
 
+// Likewise: TuneFit::model_rate.
+inline constexpr const char* kTunedModelRate = "tuned_model_rate";
+
 // Likewise: measurements of the devices among which the run chose when it began (devices.h).
 inline constexpr const char* kDeviceSeconds = "device_seconds_per_step";
 
