@@ -961,6 +961,8 @@ void TrainingRun::warn_of_fits(const std::vector<FinishedFit>& fits) {
   for (const std::string& warning : fit_warnings(fits, options_, name)) {
     cohort_.warnings.push_back(warning);
     log_warning(warning);
+  if (const auto maps = folder.out() / kMapsFolder; std::filesystem::exists(maps))
+    log_info(concat("maps: ", (maps / "index.html").string()));
   }
 }
 

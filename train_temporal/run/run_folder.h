@@ -95,6 +95,9 @@ class RunFolder {
   std::unique_ptr<FileLock> part_lock_;  // of the part
 };
 
+// Folder next to the report: maps of its example exams (--maps), with a page of them.
+inline constexpr const char* kMapsFolder = "maps";
+
 // Suffix of the name of the folder of an unfinished run.
 inline constexpr const char* kUnfinished = ".unfinished";
 
