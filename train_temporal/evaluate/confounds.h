@@ -46,11 +46,15 @@ struct OneClassValue {
   std::size_t exams = 0, exams_of_class = 0, patients = 0;
 };
 
+inline constexpr std::size_t kBoundedConfounds = 10;  // the strongest, which have intervals
+
 struct Confound {
   std::string name;
   bool of_file = false, numeric = false;
-  Estimate figure;  // of the trait alone, on held-out patients; no interval if a fold lacks a class
-  double p = 1;     // of draws that predict as well
+  // Of the trait alone, on held-out patients. No interval if a fold lacks a class, and beyond
+  // kBoundedConfounds; of more than a hundred patients it comes from that many blocks of them.
+  Estimate figure;
+  double p = 1;  // of draws that predict as well
   // True if all exams with a value have one class, for each value: the label in other words, or
   // classes that come from different places.
   bool tells_class = false;

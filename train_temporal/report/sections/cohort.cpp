@@ -186,6 +186,8 @@ html::Body confounds_section(const TargetReport& report) {
              " (p ≤ 0.05 / ", confounds.looked_at(), ")."));
   if (!rows.empty())
     body += html::table({"", "taken as", concat(confounds.metric->title, " alone"), ""}, rows);
+  if (rows.size() > kBoundedConfounds)
+    body += html::paragraph(concat("Intervals are of the strongest ", kBoundedConfounds, "."));
   if (const std::string all = tells_class_text(report); !all.empty())
     body += html::paragraph(all + ".");
   return body;
