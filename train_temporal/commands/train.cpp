@@ -45,6 +45,7 @@
 #include "train_temporal/run/devices.h"
 #include "train_temporal/run/exam_checks.h"
 #include "train_temporal/run/methods.h"
+#include "train_temporal/run/near_copies.h"
 #include "train_temporal/run/options.h"
 #include "train_temporal/run/results.h"
 #include "train_temporal/run/run_folder.h"
@@ -112,11 +113,11 @@ std::unique_ptr<tune::TunedSource> open_vit(TrainOptions& options, const Cohort&
 // has none). Null without --tune. DataError: the configuration is damaged.
 std::shared_ptr<const tune::ChainCosts> vit_costs(const Experiment& experiment, const Json& begun);
 
-// SystemError, before anything is fitted, when the budget leaves nothing to the ViT's step.
 // TuneFit::model_rate: as the run began, by its configuration (`begun` has none: as runs begin
 // now).
 double tuned_model_rate(const Json& begun);
 
+// SystemError, before anything is fitted, when the budget leaves nothing to the ViT's step.
 void check_tuning(const Experiment& experiment);
 
 // ConfigError and DataError for --maps before anything is fitted: nothing to map, or wrong weights.
@@ -560,7 +561,6 @@ std::shared_ptr<const tune::ChainCosts> vit_costs(const Experiment& experiment, 
   }
 }
 
-void check_example_maps(const TrainOptions& options, const Cohort& cohort,
 double tuned_model_rate(const Json& begun) {
   if (begun.empty()) return TuneFit().model_rate;
   const auto known = begun.find(kTunedModelRate);
@@ -568,6 +568,7 @@ double tuned_model_rate(const Json& begun) {
   return kept ? known->get<double>() : 1;  // runs that kept none went on at the whole rate
 }
 
+void check_example_maps(const TrainOptions& options, const Cohort& cohort,
                         const ModelConfig& main) {
   if (!options.maps) return;
   ModelMetadata card;
@@ -621,6 +622,7 @@ class TrainingRun {
                             const std::vector<torch::Device>& devices,
                             FeaturePlacement where) const;
   void load_features();
+  void look_for_near_copies();
   void leave_out_summary();
   Experiment experiment() const {
     return {datasets_,
@@ -680,10 +682,11 @@ TrainingRun::TrainingRun(const TrainOptions& options, const RunFolder* folder)
   check_example_maps(options_, cohort_, experiment().config({options_.model, 0, 0, 0}));
   const Json begun = folder != nullptr ? folder->begun() : Json::object();
   options_.fit.tune.threads = threads_of_tuning(experiment(), begun);
+  options_.fit.tune.model_rate = tuned_model_rate(begun);
   check_earlier_run(experiment(), cohort_);
   choose_device(begun);
-  options_.fit.tune.model_rate = tuned_model_rate(begun);
   load_features();
+  if (folder != nullptr && !folder->finished()) look_for_near_copies();
   leave_out_summary();
   options_.fit.tune.vit.costs = vit_costs(experiment(), begun);
   options_.fit.tune.vit.learnt = std::make_shared<tune::LearntBudget>();
@@ -776,6 +779,18 @@ void TrainingRun::load_features() {
   log_info("features: " + placement_.text);
   datasets_ = load(cohort_.labeled(), devices_, placement_.where);
   load_seconds_ = std::chrono::duration<double>(Clock::now() - begun).count();
+}
+
+// What cannot be looked for costs no training.
+void TrainingRun::look_for_near_copies() {
+  try {
+    std::string found = warn_of_near_copies(datasets_.front(), cohort_, exams_in(splits_));
+    if (found.empty()) return;
+    log_warning(found);
+    cohort_.warnings.push_back(std::move(found));
+  } catch (const std::exception& error) {
+    log_warning(concat("not looked for exams that are nearly the same: ", first_line(error)));
+  }
 }
 
 // Nobody named it, and the budget holds none: neither beside auto nor within it.
@@ -946,6 +961,8 @@ int TrainingRun::run(RunFolder& folder) {
   std::cout << (options_.json ? summary.dump(2) + "\n" : summary_text(result) + beside);
   if (memory.budget > 0) log_info(concat("memory: ", to_text(memory)));
   log_info(concat("report: ", (folder.out() / "report.html").string()));
+  if (const auto maps = folder.out() / kMapsFolder; std::filesystem::exists(maps))
+    log_info(concat("maps: ", (maps / "index.html").string()));
   return 0;
 }
 
@@ -961,8 +978,6 @@ void TrainingRun::warn_of_fits(const std::vector<FinishedFit>& fits) {
   for (const std::string& warning : fit_warnings(fits, options_, name)) {
     cohort_.warnings.push_back(warning);
     log_warning(warning);
-  if (const auto maps = folder.out() / kMapsFolder; std::filesystem::exists(maps))
-    log_info(concat("maps: ", (maps / "index.html").string()));
   }
 }
 

@@ -173,6 +173,19 @@ def test_a_patient_with_exams_of_several_classes_is_named_in_the_log_only(tmp_pa
     assert "patients with exams of several classes" in page and "patient-4" not in page
 
 
+def test_exams_of_different_patients_that_are_nearly_the_same_are_named(tmp_path):
+    random = np.random.default_rng(8)
+    exams = [exam(number, 5, str(number % 2)) for number in range(40)]
+    frames = [random.normal(size=(1, 24)) + 0.5 * random.normal(size=(5, 24)) for _ in exams]
+    _, done = trained(tmp_path, make_cache(tmp_path, exams, frames, name="a.cache"), run="a")
+    assert "nearly the same" not in done.stderr
+    frames[31] = frames[3] + 0.05 * random.normal(size=(5, 24))
+    summary, done = trained(tmp_path, make_cache(tmp_path, exams, frames, name="b.cache"), run="b")
+    told = "1 pair of exams of different patients with nearly the same features: 'exam-3' and 'exam-31'"
+    assert told in done.stderr and any(told in warning for warning in summary["warnings"])
+    assert "with nearly the same features" in (tmp_path / "b" / "report.html").read_text()
+
+
 def test_falling_times_are_warned_of(tmp_path):
     labels = np.arange(40) % 2
     cache = cohort(tmp_path, labels, {}, time_s=lambda number: [0, 2, 1] if number in (3, 8) else [0, 1, 1])
