@@ -494,9 +494,10 @@ void check_words(const VerbOptions& options, const ImportWords& words) {
   if (!words.recipe.empty() || !trim(words.describe).empty()) return;
   const std::string beside = fs::path(options.words[1]).replace_extension(".recipe.json").string();
   throw ConfigError(concat(
-      fs::exists(beside) ? concat("--recipe is missing: say --recipe ", beside, ", or --describe")
-                         : "--describe is missing: say how the features were made, such as "
-                           "'ResNet-50, ImageNet, 224 px, torchvision 0.26'"));
+      fs::exists(beside)
+          ? concat("--recipe is missing: say --recipe ", shell_word(beside), ", or --describe")
+          : "--describe is missing: say how the features were made, such as "
+            "'ResNet-50, ImageNet, 224 px, torchvision 0.26'"));
 }
 
 // Nothing was there when its lock was taken: a table that turns out wrong leaves nothing half-made.

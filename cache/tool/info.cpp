@@ -65,7 +65,7 @@ int print_options(const CacheReader& cache, const std::string& path, bool json) 
                            "imported, joined, or made with an option that no file for --config "
                            "can hold; see its recipe with `coldframe cache "
                            "info ",
-                           path, "`"));
+                           shell_word(path), "`"));
   const std::string text =
       concat("# coldframe extract --config THIS",
              weights.empty() ? "" : ", with the weights " + weights, "\n", options);

@@ -197,14 +197,10 @@ Json describe_cache(const CacheReader& cache, const std::string& path) {
 
 namespace {
 
-std::string as_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
 // Nested keys stand below their object, further to the right.
 void add_recipe(const Json& json, const std::string& indent, Pairs& rows) {
   for (const auto& [key, value] : json.items()) {
-    rows.emplace_back(indent + key, value.is_object() ? "" : as_text(value));
+    rows.emplace_back(indent + key, value.is_object() ? "" : shown(value));
     if (value.is_object()) add_recipe(value, indent + "  ", rows);
   }
 }

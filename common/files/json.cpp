@@ -118,6 +118,15 @@ std::string canonical_json(const Json& value) {
   return sorted(value).dump();
 }
 
+std::string shown(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return concat(value.get<double>());
+  if (!value.is_array()) return value.dump();
+  std::vector<std::string> parts;
+  for (const Json& part : value) parts.push_back(shown(part));
+  return concat("[", join(parts, ", "), "]");
+}
+
 Json json_number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }

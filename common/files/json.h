@@ -21,6 +21,10 @@ Json read_sorted_json_file(const std::filesystem::path& path);
 // One spelling for equal content: keys sorted, no white space. The input of every digest.
 std::string canonical_json(const Json& value);
 
+// A value as people read it: text without quotes, numbers with up to six significant digits. Files
+// keep the exact ones.
+std::string shown(const Json& value);
+
 // A double that JSON can carry: NaN and infinities become null.
 Json json_number(double value);
 

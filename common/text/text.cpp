@@ -142,6 +142,17 @@ std::string trim(std::string_view text) {
   return std::string(text);
 }
 
+std::string shell_word(std::string_view text) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("@%_-+=:,./").find(c) != std::string_view::npos;
+  };
+  if (!text.empty() && std::ranges::all_of(text, is_plain)) return std::string(text);
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? R"('"'"')" : std::string(1, c);
+  return word + "'";
+}
+
 std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result) {

@@ -51,6 +51,10 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 // Natural order: "frame2" before "frame10".
 bool natural_less(std::string_view a, std::string_view b);
 
+// A word of a command that a message advises, as a POSIX shell takes it for this text: "age" ->
+// age, "the site" -> 'the site', "Simon's" -> 'Simon'"'"'s' (as shlex.quote in Python).
+std::string shell_word(std::string_view text);
+
 // What came from a file must not steer the terminal, nor turn the order of what is read there.
 
 enum class Lines { kOne, kMany };

@@ -62,8 +62,8 @@ def cache(verb, path, *extra, expect=0):
 
 def assert_equals_whole(folder, out):
     one, other = Cache(folder / "whole.cache"), Cache(folder / out)
-    assert list(one.exams["id"]) == list(other.exams["id"]) and list(one.exams["label"]) == list(other.exams["label"])
-    for exam in one.exams["id"]:
+    assert list(one.exams["exam"]) == list(other.exams["exam"]) and list(one.exams["label"]) == list(other.exams["label"])
+    for exam in one.exams["exam"]:
         assert np.array_equal(one.features(exam), other.features(exam)), exam
 
 

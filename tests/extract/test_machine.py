@@ -49,7 +49,7 @@ def extract(job, out, *extra, expect=0):
 
 def features(job, out):
     cache = Cache(job / out)
-    return {exam: np.asarray(cache.features(exam)) for exam in cache.exams["id"]}
+    return {exam: np.asarray(cache.features(exam)) for exam in cache.exams["exam"]}
 
 
 def assert_same_features(job, one, other):

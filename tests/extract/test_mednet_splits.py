@@ -84,7 +84,7 @@ def test_a_split_gives_what_the_same_manifest_gives(tmp_path):
     extract("--input", tmp_path / "elsewhere/split.json", "--root", tmp_path, "--out", tmp_path / "a.h5", *PATIENTS, *phases, *BACKBONE)
     extract("--input", tmp_path / "exams.csv", "--patient-salt", "x", "--out", tmp_path / "b.h5", *phases, *BACKBONE)
     a, b = Cache(tmp_path / "a.h5"), Cache(tmp_path / "b.h5")
-    ours, theirs = a.exams.set_index("id"), b.exams.set_index("id")
+    ours, theirs = a.exams.set_index("exam"), b.exams.set_index("exam")
     assert len(ours) == 6
     columns = ["patient", "elapsed_start", "split", "label"]
     assert ours[columns].sort_index().equals(theirs[columns].sort_index())
@@ -113,7 +113,7 @@ def test_elapsed_times_come_to_older_caches_without_extracting(tmp_path):
     told = json.loads(extract(*words, "--json").stdout)
     assert told["extracted"]["exams"] == 0 and told["metadata_updated"] == 2
     first = {row["exam"]: float(row["time"]) for row in reversed(rows)}
-    assert dict(Cache(tmp_path / "x.h5").exams.set_index("id")["elapsed_start"]) == first
+    assert dict(Cache(tmp_path / "x.h5").exams.set_index("exam")["elapsed_start"]) == first
 
 
 def test_both_halves_of_an_image_are_frames_of_two_streams(tmp_path):
@@ -148,7 +148,7 @@ def test_a_rerun_after_corrected_times_chooses_anew(tmp_path):
     extract(*words, "--out", tmp_path / "x.h5")
     extract(*words, "--out", tmp_path / "new.h5")
     cache, new = Cache(tmp_path / "x.h5"), Cache(tmp_path / "new.h5")
-    for exam in new.exams["id"]:
+    for exam in new.exams["exam"]:
         assert np.array_equal(cache.features(exam), new.features(exam)) and cache.frames(exam).equals(new.frames(exam))
 
 

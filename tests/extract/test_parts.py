@@ -71,7 +71,7 @@ def uneven(job, tmp_path):
 
 def test_parts_are_balanced_by_a_survey(uneven):
     def frames(out):
-        exams = Cache(uneven / "whole.cache").exams.set_index("id")["frames"]
+        exams = Cache(uneven / "whole.cache").exams.set_index("exam")["frames"]
         records = [json.loads(path.read_text()) for path in sorted((uneven / out).glob(".part-*.json"))]
         return [int(sum(exams[exam] for exam in record["exams"])) for record in records]
 

@@ -45,7 +45,7 @@ def features(frames, out, backbone, precision, variables=None, cores=None, progr
                           preexec_fn=cores and (lambda: os.sched_setaffinity(0, cores)), timeout=600)
     assert done.returncode == 0, done.stderr
     cache = Cache(out)
-    return np.concatenate([np.asarray(cache.features(exam), np.float64) for exam in cache.exams["id"]]), done.stderr
+    return np.concatenate([np.asarray(cache.features(exam), np.float64) for exam in cache.exams["exam"]]), done.stderr
 
 
 def cosines(a, b):

@@ -68,7 +68,7 @@ def test_a_second_job_is_refused_before_it_has_looked(made, tmp_path):
             assert refused.returncode == 3 and "is already being written by process" in refused.stderr, refused.stderr
         code, said = held.release()
         assert code == 0, said
-        assert list(Cache(tmp_path / name).exams["id"]) == [f"E{exam}" for exam in range(EXAMS)]
+        assert list(Cache(tmp_path / name).exams["exam"]) == [f"E{exam}" for exam in range(EXAMS)]
         (tmp_path / "trace").unlink()
 
 

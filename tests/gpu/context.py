@@ -149,7 +149,7 @@ def min_cosine(context, a, b):
     from coldframe import Cache
 
     one, other = Cache(context.work / a), Cache(context.work / b)
-    assert list(one.exams["id"]) == list(other.exams["id"]), "the caches hold other exams"
-    x = numpy.concatenate([one.features(exam) for exam in one.exams["id"]]).astype(numpy.float64)
-    y = numpy.concatenate([other.features(exam) for exam in one.exams["id"]]).astype(numpy.float64)
+    assert list(one.exams["exam"]) == list(other.exams["exam"]), "the caches hold other exams"
+    x = numpy.concatenate([one.features(exam) for exam in one.exams["exam"]]).astype(numpy.float64)
+    y = numpy.concatenate([other.features(exam) for exam in one.exams["exam"]]).astype(numpy.float64)
     return float(((x * y).sum(1) / numpy.linalg.norm(x, axis=1) / numpy.linalg.norm(y, axis=1)).min())

@@ -59,7 +59,7 @@ def made(tmp_path_factory):
 def test_exams_and_frames_are_those_of_the_manifest(made, name):
     folder, rows = made
     cache = coldframe.open(folder / name)
-    assert list(cache.exams["id"]) == ["E0000", "E0001", "E0002", "E0003", "E0004"]
+    assert list(cache.exams["exam"]) == ["E0000", "E0001", "E0002", "E0003", "E0004"]
     assert list(cache.exams["patient"]) == [rows[3 * i]["patient"] for i in range(5)]
     assert list(cache.exams["label"]) == [int(rows[3 * i]["label"]) for i in range(5)]
     assert list(cache.exams["site/ward"]) == ["münchen"] * 3 + [""] * 2
@@ -77,7 +77,7 @@ def test_features_of_folder_and_file_are_equal_and_finite_where_present(made):
     folder, _ = made
     shards, single = coldframe.open(folder / "exams.cache"), coldframe.open(folder / "exams.h5")
     assert shards.recipe["features"] == single.recipe["features"]
-    for exam in shards.exams["id"]:
+    for exam in shards.exams["exam"]:
         features = shards.features(exam)
         assert features.shape == (3, 192) and features.dtype == np.float32
         np.testing.assert_array_equal(features, single.features(exam))
@@ -154,7 +154,7 @@ def test_the_highest_revision_wins_and_the_ordinal_orders(tmp_path):
     write_shard(tmp_path / "shard-000-000001.h5", [("a", 0, 0, 3, "z"), ("b", 1, 2, 4, "")])
     (tmp_path / "shard-000-000002.h5.tmp").write_bytes(b"unfinished")
     cache = coldframe.open(tmp_path)
-    assert list(cache.exams["id"]) == ["a", "b"]
+    assert list(cache.exams["exam"]) == ["a", "b"]
     assert list(cache.exams["label"]) == ["y", ""]
     assert cache.features("a").tolist() == [[2, 2]]
     assert cache.features("b").tolist() == [[4, 4]]
@@ -171,11 +171,11 @@ def test_text_targets_are_numbers_of_the_sorted_classes(tmp_path):
 def test_carried_columns_do_not_replace_those_of_the_cache(tmp_path):
     write_shard(tmp_path / "shard-000-000000.h5", [("a", 0, 0, 1, "x"), ("b", 1, 0, 2, "y")])
     with h5py.File(tmp_path / "shard-000-000000.h5", "a") as shard:
-        for name in ("frames", "revision", "ordinal", "start_time", "id"):
+        for name in ("frames", "revision", "ordinal", "start_time", "exam"):
             shard[f"exams/columns/{name}"] = np.array([b"7", b"8"])
     cache = coldframe.open(tmp_path)
     assert list(cache.exams["frames"]) == [1, 1] and list(cache.exams["ordinal"]) == [0, 1]
-    assert list(cache.exams["column frames"]) == list(cache.exams["column id"]) == [7, 8]
+    assert list(cache.exams["column frames"]) == list(cache.exams["column exam"]) == [7, 8]
     assert cache.features("b").tolist() == [[2, 2]]
 
 
@@ -205,7 +205,7 @@ def test_what_is_not_there_is_named(made):
         cache.features(0, "view1")
     with pytest.raises(ValueError, match="has no cut"):
         cache.cut(0)
-    with pytest.raises(KeyError, match="no column 'grade'; its columns are id, patient"):
+    with pytest.raises(KeyError, match="no column 'grade'; its columns are exam, patient"):
         coldframe.ExamDataset(cache, "grade")
 
 

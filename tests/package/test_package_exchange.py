@@ -35,7 +35,7 @@ def present(cache, exam):
 
 
 def assert_same_features(found, cache):
-    for exam in found.exams["id"]:
+    for exam in found.exams["exam"]:
         np.testing.assert_array_equal(found.features(exam), present(cache, exam))
 
 
@@ -68,10 +68,10 @@ def test_folders_of_tile_features(cache, tmp_path, to, back, dataset):
             np.testing.assert_array_equal(file[dataset], present(cache, exam))
             assert file["coords"].shape == (len(file[dataset]), 2)
             assert list(file["coords"][:, 0]) == list(np.flatnonzero(cache.present(exam)))
-    labels = cache.exams.set_index("id")[["label"]]
+    labels = cache.exams.set_index("exam")[["label"]]
     found = back(folder, tmp_path / "y.h5", describe="through a folder", columns=labels)
     assert_same_features(found, cache)
-    assert dict(zip(found.exams["id"], found.exams["label"])) == {"a": "well", "b": "ill", "c": "ill", "d": ""}
+    assert dict(zip(found.exams["exam"], found.exams["label"])) == {"a": "well", "b": "ill", "c": "ill", "d": ""}
     with pytest.raises(FileExistsError):
         to(cache, folder)
 

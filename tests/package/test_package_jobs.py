@@ -65,7 +65,7 @@ def test_views_and_cuts_are_read(tmp_path):
 
 def test_a_run_is_tables(study):
     folder, cache, run, _ = study
-    assert set(run.predictions["exam"]) == set(cache.exams["id"]) and len(run.predictions) == 20
+    assert set(run.predictions["exam"]) == set(cache.exams["exam"]) and len(run.predictions) == 20
     np.testing.assert_allclose(run.predictions["p_0"] + run.predictions["p_1"], 1, atol=1e-9)
     assert set(run.folds["part"]) == {"train", "validation", "test"} and set(run.folds["fold"]) == {0, 1}
     assert set(run.epochs["model"]) >= {"auto"} and run.epochs["epoch"].max() == 1
@@ -101,7 +101,7 @@ def test_a_bundle_s_models_are_its_run_s(study):
 
 def test_several_targets_have_metrics_each(study, tmp_path):
     _, cache, _, _ = study
-    labels = cache.exams[["id", "label"]].rename(columns={"id": "exam"}).assign(age=np.linspace(40, 80, 20).round(1))
+    labels = cache.exams[["exam", "label"]].assign(age=np.linspace(40, 80, 20).round(1))
     labels.to_csv(tmp_path / "labels.csv", index=False)
     run = coldframe.train(cache, tmp_path / "run", target="label,age", labels=tmp_path / "labels.csv", folds=2, epochs=1, bootstrap=20,
                           progress=False)
@@ -126,7 +126,7 @@ def test_a_bundle_predicts_paths(study):
     assert list(by_name["exam"]) == ["0012", "=odd"] and by_name["p_1"].between(0, 1).all()
     pd.testing.assert_series_equal(bundle.predict(images[:1], **options)["p_1"], by_name["p_1"][1:].reset_index(drop=True))
     whole = bundle.predict(folder / "exams.csv", out=folder / "predicted.csv", **options)
-    assert list(whole["exam"]) == list(cache.exams["id"])
+    assert list(whole["exam"]) == list(cache.exams["exam"])
     pd.testing.assert_frame_equal(read_csv(folder / "predicted.csv"), whole)
     with pytest.raises(ValueError, match="several paths have one file name"):
         bundle.predict([folder / "a/x.mp4", folder / "b/x.mp4"])
@@ -137,7 +137,7 @@ def test_features_of_another_program_become_a_cache(tmp_path):
     values = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
     columns = pd.DataFrame({"label": ["ill", "well"], "patient": ["P1", "P2"], "age": [61, 47]}, index=["b", "a"])
     cache = coldframe.import_features({"b": values[:2], "a": values[2:]}, tmp_path / "x.h5", describe="made up", columns=columns, store="float32")
-    assert list(cache.exams["id"]) == ["b", "a"] and list(cache.exams["label"]) == ["ill", "well"] and list(cache.exams["age"]) == [61, 47]
+    assert list(cache.exams["exam"]) == ["b", "a"] and list(cache.exams["label"]) == ["ill", "well"] and list(cache.exams["age"]) == [61, 47]
     np.testing.assert_array_equal(cache.features("a"), values[2:])
     with pytest.raises(KeyError, match="no row in `columns` for the exam 'c'"):
         coldframe.import_features({"c": values}, tmp_path / "y.h5", describe="made up", columns=columns)
@@ -152,7 +152,7 @@ def test_a_text_that_a_spreadsheet_would_compute_stays_as_it_is(tmp_path):
                                       columns=pd.DataFrame({"note": notes, "dose": dose}, index=texts))
     programs.run("cache", "export", tmp_path / "x.npy", cache.path, progress=False)
     exported = read_csv(tmp_path / "x.exams.csv")
-    assert list(cache.exams["id"]) == list(exported["exam"]) == texts
+    assert list(cache.exams["exam"]) == list(exported["exam"]) == texts
     assert list(cache.exams["note"]) == list(exported["note"]) == notes
     assert list(exported["dose"]) == [61.3, 0.1, 2, 3]
 

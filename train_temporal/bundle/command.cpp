@@ -36,9 +36,7 @@ std::string changes_text(const Json& target) {
 
 std::string facts_text(const Bundle& bundle) {
   const Json& facts = bundle.facts();
-  const auto word = [&](const Json& json, const char* key) {
-    return json.at(key).is_string() ? json[key].get<std::string>() : json[key].dump();
-  };
+  const auto word = [](const Json& json, const char* key) { return shown(json.at(key)); };
   const Json& training = facts.at("training");
   const std::string taken = temporal::fits_text(training);
   std::string text =

@@ -101,11 +101,6 @@ std::string level(const Json& target) {
   return concat(fixed(100 * target.at("interval").at("level").get<double>(), 0), " %");
 }
 
-std::string title(std::string key) {
-  std::ranges::replace(key, '_', ' ');
-  return key;
-}
-
 // A name from the data as Markdown's own text: nothing in it is HTML, a link or the end of a cell
 // or a line. HTML numbers characters in decimals.
 std::string plain(const std::string& text) {
@@ -225,9 +220,10 @@ std::string results_text(const Json& facts, const Json& metrics) {
       ", each fitted without the patients of its own test part.\n");
   for (const Json& target : targets_of(metrics)) {
     text += concat("\n| ", plain(target.at("target")), " | value |\n| --- | --- |\n");
+    const std::size_t classes = target.at("classes").size();
     for (const auto& [key, metric] : target.at("models").at(0).at("metrics").items())
-      text +=
-          concat("| ", title(key), folds_text(metric), " | ", interval(primary(metric)), " |\n");
+      text += concat("| ", temporal::title_of(temporal::metric_named(key), classes),
+                     folds_text(metric), " | ", interval(primary(metric)), " |\n");
   }
   return text;
 }

@@ -50,6 +50,7 @@ std::size_t slowest_setting(const Experiment& experiment) {
 // Whole epochs with their validation, for so long at least: the medians, in seconds.
 struct EpochTimes {
   double step = 0, epoch = 0;
+  std::size_t epochs = 0;
 };
 EpochTimes time_epochs(Trainer& trainer, double seconds) {
   std::vector<double> steps, epochs;
@@ -62,7 +63,7 @@ EpochTimes time_epochs(Trainer& trainer, double seconds) {
     epochs.push_back(epoch.seconds);
     steps.push_back(epoch.train_seconds / static_cast<double>(epoch.steps));
   }
-  return {median(steps), median(epochs)};
+  return {median(steps), median(epochs), epochs.size()};
 }
 
 FitTask example_task(const Experiment& experiment, const FitKind& kind, std::size_t setting) {
@@ -78,8 +79,12 @@ double epochs_of(const FitTask& task) {
   return static_cast<double>(task.options.epochs + (task.tuned != nullptr ? 1 : 0));
 }
 
+KindCost cost_of(const FitKind& kind, const FitTask& task, const EpochTimes& times) {
+  return {kind.name, kind.fits, epochs_of(task) * times.epoch, times.epochs};
+}
+
 // Of the main model: times and memory.
-void measure_main(const Experiment& experiment, const FitTask& task, TrainBenchmark& result) {
+EpochTimes measure_main(const Experiment& experiment, const FitTask& task, TrainBenchmark& result) {
   Trainer trainer(task);
   result.at_once = trainer.micro_batches().training;
   const FitMemory memory = predict_memory(task, trainer.micro_batches());
@@ -94,18 +99,22 @@ void measure_main(const Experiment& experiment, const FitTask& task, TrainBenchm
   if (trainer.finish().history.empty()) throw DataError(kDivergedAtOnce);
   result.at_once = trainer.micro_batches().training;
   result.measured_bytes = peak_device_memory(experiment.device());
+  return times;
 }
 
-double seconds_of_fit(const FitTask& task) {
-  if (task.options.epochs == 0) return 0;  // taken from another run
+KindCost measure_fit(const FitKind& kind, const FitTask& task) {
+  KindCost cost{kind.name, kind.fits};
+  if (task.options.epochs == 0) return cost;  // taken from another run
   set_torch_threads(torch_threads(task));
-  if (!task.config.architecture->by_steps) {
-    const auto begun = std::chrono::steady_clock::now();
-    fit_summary(task);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  if (task.config.architecture->by_steps) {
+    Trainer trainer(task);
+    return cost_of(kind, task, time_epochs(trainer, kSecondsOfOthers));
   }
-  Trainer trainer(task);
-  return epochs_of(task) * time_epochs(trainer, kSecondsOfOthers).epoch;
+  const auto begun = std::chrono::steady_clock::now();
+  fit_summary(task);
+  cost.fit_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  return cost;
 }
 
 }  // namespace
@@ -141,12 +150,9 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
 
   set_torch_threads(torch_threads(task));
   reset_device_memory_peak(experiment.device());
-  measure_main(experiment, task, result);
-  result.kinds.push_back(
-      {kinds.front().name, kinds.front().fits, epochs_of(task) * result.epoch_seconds});
+  result.kinds.push_back(cost_of(kinds.front(), task, measure_main(experiment, task, result)));
   for (const FitKind& kind : std::span(kinds).subspan(1))
-    result.kinds.push_back(
-        {kind.name, kind.fits, seconds_of_fit(example_task(experiment, kind, 0))});
+    result.kinds.push_back(measure_fit(kind, example_task(experiment, kind, 0)));
   result.longest_run_seconds = run_seconds(result.kinds, result.side_by_side);
   return result;
 }
@@ -198,10 +204,18 @@ std::string to_table(const TrainBenchmark& b) {
   line("memory of one fit", concat("predicted ", human_bytes(b.predicted_bytes), ", measured ",
                                    human_bytes(b.measured_bytes), " (", error < 0 ? "" : "+",
                                    fixed(error, 0), " %), features included"));
-  std::vector<std::string> kinds;
-  for (const KindCost& kind : b.kinds)
+  std::vector<std::string> kinds, of_first_epoch;
+  for (const KindCost& kind : b.kinds) {
     kinds.push_back(concat(kind.fits, " × ", kind.name, " ", human_duration(kind.fit_seconds)));
-  line("kinds of fits", concat(join(kinds, ", "), ", with all epochs"));
+    if (kind.is_of_first_epoch()) of_first_epoch.push_back(kind.name);
+  }
+  line(
+      "kinds of fits",
+      concat(join(kinds, ", "), ", with all epochs",
+             of_first_epoch.empty()
+                 ? ""
+                 : concat("; of ", join(of_first_epoch, ", "),
+                          " the first epoch alone was timed, which takes longer than later ones")));
   line("whole run",
        concat(plural(b.fits, "fit"), ", ", b.side_by_side, " side by side: about ",
               human_duration(b.longest_run_seconds), " where none stops early, predicted memory ",
@@ -212,7 +226,10 @@ std::string to_table(const TrainBenchmark& b) {
 Json to_json(const TrainBenchmark& b) {
   Json kinds = Json::array();
   for (const KindCost& kind : b.kinds)
-    kinds.push_back({{"name", kind.name}, {"fits", kind.fits}, {"fit_seconds", kind.fit_seconds}});
+    kinds.push_back({{"name", kind.name},
+                     {"fits", kind.fits},
+                     {"fit_seconds", kind.fit_seconds},
+                     {"epochs_timed", kind.epochs}});
   return {{"device", b.device},
           {"model", b.model},
           {"training_exams", b.exams},

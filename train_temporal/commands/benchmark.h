@@ -15,6 +15,10 @@ struct KindCost {
   std::string name;
   std::size_t fits = 0;
   double fit_seconds = 0;
+  std::size_t epochs = 0;  // that were timed; 0: of a whole fit, which has none
+
+  // The first epoch of a fit takes longer than those that follow.
+  bool is_of_first_epoch() const { return epochs == 1; }
 };
 // What a run takes of fits that go so many at a time: their sum, and no less than the longest.
 double run_seconds(const std::vector<KindCost>& kinds, std::size_t side_by_side);

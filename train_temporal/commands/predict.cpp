@@ -182,11 +182,26 @@ std::size_t frames_of(const Dataset& dataset, const std::vector<std::size_t>& ex
   return frames;
 }
 
+// Maps as they grow, in a folder that appears when it is whole.
+struct UnfinishedMaps {
+  UnfinishedMaps(Predictor& applied, const Dataset& dataset, const ApplyOptions& options)
+      : out(folder_target(options.maps)),
+        scratch(out.parent_path()),
+        folder(scratch.path() / "maps"),
+        maps(applied.ensemble().card(), dataset, applied.weights(options.weights)),
+        writer(folder, maps, *dataset.cache, applied.ensemble().targets()) {}
+  std::filesystem::path out;
+  ScratchFolder scratch;
+  std::filesystem::path folder;
+  PatchMaps maps;
+  MapWriter writer;
+};
+
 // Every exam, and for each of its targets. Maps, which take by far the most time, get their
 // gradients group by group.
 std::vector<ExplainedExam> explain(Ensemble& ensemble, const Dataset& dataset,
                                    const std::vector<std::size_t>& exams,
-                                   const PredictionTable& predictions, MapWriter* maps) {
+                                   const PredictionTable& predictions, UnfinishedMaps* maps) {
   constexpr std::size_t kMappedAtOnce = 64;
   const std::vector<Target>& targets = ensemble.targets();
   std::vector<ExplainedExam> explained;
@@ -217,39 +232,28 @@ std::vector<ExplainedExam> explain(Ensemble& ensemble, const Dataset& dataset,
         std::span(explained).subspan(from, std::min(at_once, explained.size() - from));
     explain_exams(ensemble.models(), dataset, group, maps ? uncounted : counted);
     if (!maps) continue;
-    maps->add(from / targets.size(), group, targets.size(), counted);
+    const auto found = maps->maps.of(ensemble.models(), group, kAllFrames, counted);
+    for (std::size_t i = 0; i < group.size(); i += targets.size())
+      maps->writer.add((from + i) / targets.size(), group.subspan(i, targets.size()),
+                       std::span(found).subspan(i, targets.size()));
     for (ExplainedExam& one : group) one.gradients.clear();
   }
   return explained;
 }
 
-// Maps as they grow, in a folder that appears when it is whole.
-struct UnfinishedMaps {
-  UnfinishedMaps(Predictor& applied, const Dataset& dataset, const ApplyOptions& options)
-      : out(folder_target(options.maps)),
-        scratch(out.parent_path()),
-        folder(scratch.path() / "maps"),
-        writer(folder, applied.ensemble().models(), dataset, applied.weights(options.weights)) {}
-  std::filesystem::path out;
-  ScratchFolder scratch;
-  std::filesystem::path folder;
-  MapWriter writer;
-};
-
 // Contributions of frames and of their patches.
 void write_explanations(Ensemble& ensemble, const Dataset& dataset,
                         const PredictionTable& predictions, const ApplyOptions& options,
                         UnfinishedMaps* maps, Outcome& outcome) {
-  outcome.explained =
-      explain(ensemble, dataset, outcome.exams, predictions, maps ? &maps->writer : nullptr);
+  outcome.explained = explain(ensemble, dataset, outcome.exams, predictions, maps);
   if (!options.explain.empty())
     write_file_atomically(options.explain,
                           contributions_csv(*dataset.cache, ensemble.card(), outcome.explained),
                           existing_for(options.overwrite));
   if (!maps) return;
   maps->writer.finish();
-  outcome.mapped_block = maps->writer.maps().block();
-  outcome.map_gap = maps->writer.maps().largest_gap();
+  outcome.mapped_block = maps->maps.block();
+  outcome.map_gap = maps->maps.largest_gap();
   publish(maps->folder, maps->out, existing_for(options.overwrite), require_maps);
 }
 

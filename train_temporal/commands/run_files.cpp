@@ -18,9 +18,8 @@ namespace coldframe::temporal {
 namespace {
 
 std::string cell_text(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
   const auto is_word = [](const Json& one) { return one.is_string(); };
-  if (!value.is_array() || !std::ranges::all_of(value, is_word)) return value.dump();
+  if (!value.is_array() || !std::ranges::all_of(value, is_word)) return shown(value);
   return value.empty() ? "none" : join(value.get<std::vector<std::string>>(), ", ");
 }
 

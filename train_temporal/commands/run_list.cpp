@@ -110,7 +110,7 @@ void read_summary(const Json& summary, ListedRun& run) {
 
 void read_config(const Json& config, ListedRun& run) {
   const Json& target = config.at("target");
-  run.target = target.is_string() ? target.get<std::string>() : target.dump();
+  run.target = shown(target);
   run.model = config.at("name");
   run.folds = config.at("folds");
   run.seeds = config.at("seeds");

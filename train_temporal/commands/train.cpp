@@ -45,6 +45,7 @@
 #include "train_temporal/run/devices.h"
 #include "train_temporal/run/exam_checks.h"
 #include "train_temporal/run/methods.h"
+#include "train_temporal/run/near_copies.h"
 #include "train_temporal/run/options.h"
 #include "train_temporal/run/results.h"
 #include "train_temporal/run/run_folder.h"
@@ -111,6 +112,10 @@ std::unique_ptr<tune::TunedSource> open_vit(TrainOptions& options, const Cohort&
 // What steps of the ViT take: as the run began with, by its configuration, or measured now (`begun`
 // has none). Null without --tune. DataError: the configuration is damaged.
 std::shared_ptr<const tune::ChainCosts> vit_costs(const Experiment& experiment, const Json& begun);
+
+// TuneFit::model_rate: as the run began, by its configuration (`begun` has none: as runs begin
+// now).
+double tuned_model_rate(const Json& begun);
 
 // SystemError, before anything is fitted, when the budget leaves nothing to the ViT's step.
 void check_tuning(const Experiment& experiment);
@@ -556,6 +561,13 @@ std::shared_ptr<const tune::ChainCosts> vit_costs(const Experiment& experiment, 
   }
 }
 
+double tuned_model_rate(const Json& begun) {
+  if (begun.empty()) return TuneFit().model_rate;
+  const auto known = begun.find(kTunedModelRate);
+  const bool kept = known != begun.end() && known->is_number();
+  return kept ? known->get<double>() : 1;  // runs that kept none went on at the whole rate
+}
+
 void check_example_maps(const TrainOptions& options, const Cohort& cohort,
                         const ModelConfig& main) {
   if (!options.maps) return;
@@ -610,6 +622,7 @@ class TrainingRun {
                             const std::vector<torch::Device>& devices,
                             FeaturePlacement where) const;
   void load_features();
+  void look_for_near_copies();
   void leave_out_summary();
   Experiment experiment() const {
     return {datasets_,
@@ -669,9 +682,11 @@ TrainingRun::TrainingRun(const TrainOptions& options, const RunFolder* folder)
   check_example_maps(options_, cohort_, experiment().config({options_.model, 0, 0, 0}));
   const Json begun = folder != nullptr ? folder->begun() : Json::object();
   options_.fit.tune.threads = threads_of_tuning(experiment(), begun);
+  options_.fit.tune.model_rate = tuned_model_rate(begun);
   check_earlier_run(experiment(), cohort_);
   choose_device(begun);
   load_features();
+  if (folder != nullptr && !folder->finished()) look_for_near_copies();
   leave_out_summary();
   options_.fit.tune.vit.costs = vit_costs(experiment(), begun);
   options_.fit.tune.vit.learnt = std::make_shared<tune::LearntBudget>();
@@ -764,6 +779,18 @@ void TrainingRun::load_features() {
   log_info("features: " + placement_.text);
   datasets_ = load(cohort_.labeled(), devices_, placement_.where);
   load_seconds_ = std::chrono::duration<double>(Clock::now() - begun).count();
+}
+
+// What cannot be looked for costs no training.
+void TrainingRun::look_for_near_copies() {
+  try {
+    std::string found = warn_of_near_copies(datasets_.front(), cohort_, exams_in(splits_));
+    if (found.empty()) return;
+    log_warning(found);
+    cohort_.warnings.push_back(std::move(found));
+  } catch (const std::exception& error) {
+    log_warning(concat("not looked for exams that are nearly the same: ", first_line(error)));
+  }
 }
 
 // Nobody named it, and the budget holds none: neither beside auto nor within it.
@@ -877,7 +904,10 @@ Json TrainingRun::config() const {
   if (!device_seconds_.is_null()) json[kDeviceSeconds] = device_seconds_;
   json["memory_budget"] = options_.memory_budget;
   json[kThreadsPerFit] = options_.fit.tune.threads;
-  if (tuned_) json[kVitCosts] = tune::to_json(*options_.fit.tune.vit.costs);
+  if (tuned_) {
+    json[kTunedModelRate] = options_.fit.tune.model_rate;
+    json[kVitCosts] = tune::to_json(*options_.fit.tune.vit.costs);
+  }
   json["data_digest"] = data_digest(cohort_, splits_);
   json["cache_digest"] = cohort_.cache.recipe().cache_digest();
   json["feature_digest"] = cohort_.cache.recipe().feature_digest();
@@ -891,10 +921,10 @@ int TrainingRun::run(RunFolder& folder) {
   if (options_.memory_budget > 0)
     log_info(concat("--memory-budget bounds tensors to ", human_bytes(options_.memory_budget),
                     "; the process takes LibTorch and what it keeps on top"));
-  // Of parts, as the first one began.
-  options_.fit.tune.threads = threads_of_tuning(experiment(), folder.begun());
-  if (const Json begun = folder.begun(); begun.contains(kVitCosts))  // of another part, meanwhile
-    options_.fit.tune.vit.costs = vit_costs(experiment(), begun);
+  const Json begun = folder.begun();  // of parts, by the first one, which may be another
+  options_.fit.tune.threads = threads_of_tuning(experiment(), begun);
+  options_.fit.tune.model_rate = tuned_model_rate(begun);
+  if (begun.contains(kVitCosts)) options_.fit.tune.vit.costs = vit_costs(experiment(), begun);
   search(folder);
   const auto fits = run_fits(experiment(), folder);
   if (folder.part().shared()) {
@@ -931,6 +961,8 @@ int TrainingRun::run(RunFolder& folder) {
   std::cout << (options_.json ? summary.dump(2) + "\n" : summary_text(result) + beside);
   if (memory.budget > 0) log_info(concat("memory: ", to_text(memory)));
   log_info(concat("report: ", (folder.out() / "report.html").string()));
+  if (const auto maps = folder.out() / kMapsFolder; std::filesystem::exists(maps))
+    log_info(concat("maps: ", (maps / "index.html").string()));
   return 0;
 }
 

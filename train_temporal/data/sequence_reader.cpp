@@ -399,7 +399,7 @@ MergedStreams merge_streams(std::span<const cache::ExamInfo> exams, const std::s
   };
   if (std::ranges::none_of(exams, has_column))
     throw DataError(concat("the cache has no frame column '", column,
-                           "'; extract it again with --frame-columns ", column,
+                           "'; extract it again with --frame-columns ", shell_word(column),
                            ", or give a cache of each stream, --cache NAME=PATH,NAME=PATH"));
   if (names.empty()) names = stream_names(exams, column);
   if (names.size() < 2)

@@ -29,6 +29,7 @@ constexpr std::size_t kMissing = 0;      // the group of exams without a value
 constexpr std::size_t kMostAsGood = 1;
 constexpr std::uint64_t kSeed = 5407;
 constexpr double kSameFigure = 1e-9;  // of figures that are equal
+constexpr std::size_t kBlocks = 100;  // of patients, at most, for intervals: these take longest
 
 std::size_t width_of(const ConfoundLabels& labels) {
   return labels.classes > 0 ? labels.classes : 1;
@@ -95,7 +96,8 @@ std::vector<std::optional<double>> numbers_of(const ExamTrait& trait) {
   return numbers;
 }
 
-// The exams that share a value, or a fifth of the numbers. What is not known is a group as well.
+// The exams that share a value, or a fifth of the numbers; a number that fills a fifth by itself is
+// a group apart. What is not known is a group as well.
 struct Groups {
   bool numeric = false;
   std::size_t count = 1;        // with kMissing
@@ -109,10 +111,15 @@ Groups fifths(const std::vector<std::optional<double>>& numbers) {
   std::ranges::sort(known);
   for (std::size_t b = 1; b < kBins; ++b)
     edges.push_back(quantile(known, static_cast<double>(b) / kBins));
-  Groups groups{true, kBins + 1, {}};
+  Groups groups{true, 2 * kBins, {}};
   for (const auto& number : numbers) {
-    const auto above = number ? std::ranges::upper_bound(edges, *number) - edges.begin() + 1 : 0;
-    groups.of.push_back(static_cast<std::size_t>(above));
+    std::size_t group = kMissing;
+    if (number) {
+      const auto equal = std::ranges::equal_range(edges, *number);
+      group = 1 + static_cast<std::size_t>(equal.end() - edges.begin());
+      if (equal.size() > 1) group += kBins - 1;
+    }
+    groups.of.push_back(group);
   }
   return groups;
 }
@@ -394,15 +401,23 @@ std::size_t compare_with_draws(const ConfoundLabels& labels, const Prediction& p
   return draws;
 }
 
-// With an interval but where a fold lacks a class. Numbers are ranked in all folds together.
-Estimate figure_with_interval(const Prediction& prediction, const LookedAt& one, Metric metric,
-                              double level) {
+// Numbers are ranked in all folds together.
+MetricValue value_of(const Prediction& prediction, const LookedAt& one, Metric metric) {
+  if (metric->over_folds) return MetricValue::of(one.figure);
+  return compute_metric(metric, pooled_by_repeat(prediction.predictions(one.groups)).front().exams);
+}
+
+Estimate without_interval(const MetricValue& value, const char* why) {
+  return {value, MetricValue::none(why), MetricValue::none(why)};
+}
+
+Estimate with_interval(const Prediction& prediction, const LookedAt& one, Metric metric,
+                       double level) {
   const MetricTable table =
-      leave_out_patients(prediction.predictions(one.groups), level, {&metric, 1});
+      leave_out_patients(prediction.predictions(one.groups), level, {&metric, 1}, kBlocks);
   if (!metric->over_folds || std::ranges::all_of(table.per_fold.front(), &MetricValue::defined))
     return summarize(table).front().primary();
-  const MetricValue none = MetricValue::none("a fold lacks a class");
-  return {MetricValue::of(one.figure), none, none};
+  return without_interval(MetricValue::of(one.figure), "a fold lacks a class");
 }
 
 }  // namespace
@@ -428,16 +443,20 @@ Confounds find_confounds(const ConfoundLabels& labels, const std::vector<ExamTra
   if (looked_at.empty()) return result;
   result.p_limit = kError / static_cast<double>(looked_at.size());
   const std::size_t draws = compare_with_draws(labels, prediction, looked_at, result.p_limit);
-  for (const LookedAt& one : looked_at) {
-    if (!one.may_be_found() || !(one.figure > result.metric->chance)) continue;
+  std::vector<std::pair<double, const LookedAt*>> strongest;
+  for (const LookedAt& one : looked_at)
+    if (one.may_be_found() && one.figure > result.metric->chance)
+      strongest.emplace_back(value_of(prediction, one, result.metric).value, &one);
+  std::ranges::stable_sort(strongest, std::greater{}, [](const auto& one) { return one.first; });
+  for (const auto& [value, one] : strongest) {
+    const bool bounded = result.found.size() < kBoundedConfounds;
     Confound& found = result.found.emplace_back(
-        Confound{one.trait->name, one.trait->of_file, one.groups.numeric,
-                 figure_with_interval(prediction, one, result.metric, level),
-                 static_cast<double>(one.as_good + 1) / static_cast<double>(draws + 1)});
-    look_at_values(found, labels, *one.trait, one.groups);
+        Confound{one->trait->name, one->trait->of_file, one->groups.numeric,
+                 bounded ? with_interval(prediction, *one, result.metric, level)
+                         : without_interval(MetricValue::of(value), "of the ten strongest alone"),
+                 static_cast<double>(one->as_good + 1) / static_cast<double>(draws + 1)});
+    look_at_values(found, labels, *one->trait, one->groups);
   }
-  std::ranges::stable_sort(result.found, std::greater{},
-                           [](const Confound& one) { return one.figure.value.value; });
   return result;
 }
 

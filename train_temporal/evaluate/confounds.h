@@ -2,7 +2,8 @@
 // What a model reaches may then come from the trait, and not from what the images show.
 //
 // A trait predicts a held-out exam by the class rates (of numbers: by the mean) of the training
-// patients' exams with its value; of numeric traits, of those in its fifth of all exams. Each
+// patients' exams with its value; of numeric traits, of those in its fifth of all exams. A number
+// that fills a fifth by itself, as 0 does where most exams have it, is a value of its own. Each
 // patient counts once, and one patient of average rates is added to each value, so that rare values
 // say little and unknown ones nothing (target encoding: Micci-Barreca 2001,
 // doi:10.1145/507533.507538). Five folds by patient, dealt out in turn by class, or fewer if a
@@ -45,11 +46,15 @@ struct OneClassValue {
   std::size_t exams = 0, exams_of_class = 0, patients = 0;
 };
 
+inline constexpr std::size_t kBoundedConfounds = 10;  // the strongest, which have intervals
+
 struct Confound {
   std::string name;
   bool of_file = false, numeric = false;
-  Estimate figure;  // of the trait alone, on held-out patients; no interval if a fold lacks a class
-  double p = 1;     // of draws that predict as well
+  // Of the trait alone, on held-out patients. No interval if a fold lacks a class, and beyond
+  // kBoundedConfounds; of more than a hundred patients it comes from that many blocks of them.
+  Estimate figure;
+  double p = 1;  // of draws that predict as well
   // True if all exams with a value have one class, for each value: the label in other words, or
   // classes that come from different places.
   bool tells_class = false;

@@ -590,10 +590,6 @@ std::vector<ScoredExams> resample_folds(std::span<const FoldScores> folds, std::
 
 namespace {
 
-// With more patients than these, groups of them are left out, so that the work grows only with the
-// number of exams.
-constexpr std::size_t kMaxBlocks = 1000;
-
 // The exams ordered by score, so that resamples of a binary task arrive sorted at the rank
 // statistics.
 FoldScores sorted_by_score(const FoldScores& fold) {
@@ -772,7 +768,7 @@ void add_classes(MetricTable& table, const Parts& parts) {
 }  // namespace
 
 MetricTable leave_out_patients(std::span<const FoldScores> folds, double level,
-                               std::span<const Metric> only) {
+                               std::span<const Metric> only, std::size_t most_blocks) {
   MetricTable table;
   table.level = level;
   if (folds.empty()) return table;
@@ -803,9 +799,9 @@ MetricTable leave_out_patients(std::span<const FoldScores> folds, double level,
   std::vector<std::size_t> block_of(places.empty() ? 0 : places.rbegin()->first + 1);
   std::size_t next = 0;
   for (const auto& [patient, place] : places) {
-    block_of[patient] = next++ % kMaxBlocks;
+    block_of[patient] = next++ % most_blocks;
     if (block_of[patient] < table.blocks.size()) continue;
-    const bool alone = places.size() <= kMaxBlocks;
+    const bool alone = places.size() <= most_blocks;
     table.blocks.push_back({alone ? place.fold : 0, alone ? place.of_class() : 0, as_they_are});
   }
   parallel_for(table.blocks.size(), [&](std::size_t b) {

@@ -110,9 +110,14 @@ struct MetricTable {
   double level = 0.95;
 };
 
+// With more patients than these, groups of them are left out, so that the work grows only with the
+// number of exams.
+inline constexpr std::size_t kMaxBlocks = 1000;
+
 // `only`: the metrics to compute; empty: metrics_for() these exams.
 MetricTable leave_out_patients(std::span<const FoldScores> folds, double level = 0.95,
-                               std::span<const Metric> only = {});
+                               std::span<const Metric> only = {},
+                               std::size_t most_blocks = kMaxBlocks);
 
 std::vector<MetricSummary> summarize(const MetricTable& table);
 

@@ -91,17 +91,14 @@ std::vector<html::Picture> map_pictures(PatchMaps& maps, const ExplainedExam& ex
                        std::max<std::int64_t>(kLongSide * seen.width / longest, 1));
   torch::Tensor pixels;
   if (shows_frames) pixels = maps.pixels_of(explained.exam, cache::kMaxFramesShown);
-  std::vector<std::size_t> present;
-  for (std::size_t slot = 0; slot < info.frames(); ++slot)
-    if (info.present[slot]) present.push_back(slot);
-  const auto shown = cache::middles_of_parts(present.size(), cache::kMaxFramesShown);
+  const std::vector<MappedFrame> frames = mapped_frames(info, cache::kMaxFramesShown);
   const double full = full_color(of_frames);
   std::vector<html::Picture> pictures;
-  for (std::size_t i = 0; i < shown.size(); ++i) {
+  for (std::size_t i = 0; i < frames.size(); ++i) {
     const auto row = static_cast<std::int64_t>(i);
     pictures.push_back(
         {map_picture(of_frames[row] / full, pixels.defined() ? pixels[row] : torch::Tensor(), size),
-         concat("what patches of frame ", present[shown[i]], " add")});
+         concat("what patches of frame ", frames[i].slot, " add")});
   }
   return pictures;
 }
@@ -161,7 +158,8 @@ void explain_folds(ModelsOfFolds& models, const Dataset& dataset, bool for_maps,
 }
 
 std::string maps_text(const PatchMaps& maps) {
-  return concat("Above each drawing: what each patch of a frame adds, red where it raises the ",
+  return concat("Above each drawing, and larger in ", kMapsFolder,
+                "/index.html of the run: what each patch of a frame adds, red where it raises the ",
                 "output and blue where it lowers it, the strongest of the exam in full colour. ",
                 "Maps cover what the ViT saw of a frame. These are integrated gradients ",
                 "on the tokens that enter its block ", maps.block(), " (counted from 0), from a ",
@@ -169,23 +167,32 @@ std::string maps_text(const PatchMaps& maps) {
                 exact(std::round(maps.largest_gap() * 1e7) / 1e7), ".");
 }
 
-// Maps explained exams, through one ViT where it is frozen, and returns what the report says of it.
-// `shows_frames`: behind the maps, where the cut holds pixels.
+// Maps explained exams, through one ViT where it is frozen, writes the maps into `folder`, and
+// returns what the report says of them. `shows_frames`: behind the maps, where the cut holds
+// pixels.
 std::string map_examples(ModelsOfFolds& models, const Cohort& cohort, const Dataset& dataset,
-                         const std::filesystem::path& weights, bool shows_frames, Examples& all) {
+                         const std::filesystem::path& weights, const std::filesystem::path& folder,
+                         bool shows_frames, Examples& all) {
   Progress progress("map", "frames", frames_to_map(all, models, cohort));
   progress.estimate_after(cache::kMaxFramesShown);
-  PatchMaps maps(models.begin()->second.front().card, dataset, weights);
+  const ModelMetadata& card = models.begin()->second.front().card;
+  PatchMaps maps(card, dataset, weights);
+  std::vector<torch::Tensor> of_frames(all.exams.size());
   for_folds(models, all, [&](const std::vector<TrainedModel>& of_fold, const auto& places) {
     const std::vector<ExplainedExam> own = exams_at(places, all);
     const auto found = maps.of(of_fold, own, cache::kMaxFramesShown, [&] {
       go_on();
       progress.add();
     });
-    for (std::size_t i = 0; i < places.size(); ++i)
-      all.maps[places[i]] =
-          map_pictures(maps, own[i], cohort.exams()[own[i].exam], found[i], shows_frames);
+    for (std::size_t i = 0; i < places.size(); ++i) of_frames[places[i]] = found[i];
   });
+  MapWriter writer(folder, maps, cohort.cache, card.targets, cache::kMaxFramesShown, shows_frames);
+  for (std::size_t i = 0; i < all.exams.size(); ++i) {
+    const ExplainedExam& one = all.exams[i];
+    writer.add(i, {&one, 1}, {&of_frames[i], 1});
+    all.maps[i] = map_pictures(maps, one, cohort.exams()[one.exam], of_frames[i], shows_frames);
+  }
+  writer.finish();
   return maps_text(maps);
 }
 
@@ -254,9 +261,11 @@ FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
   }
   if (weights) {
     try {
-      report.maps = map_examples(models, cohort, dataset, *weights, pictures.wanted(), all);
+      report.maps = map_examples(models, cohort, dataset, *weights, run / kMapsFolder,
+                                 pictures.wanted(), all);
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
+      std::filesystem::remove_all(run / kMapsFolder);
       report.maps = concat("There are no maps, for lack of memory: ", first_line(error), ".");
       log_warning(
           concat("the report has no maps, for lack of memory: ", first_line(error),

@@ -16,7 +16,8 @@ namespace coldframe::temporal {
 // Explains exams of the first repeat and the first target: for each of the first classes the most
 // confident correct and wrong decision; for a regression the highest and lowest prediction and the
 // largest errors in both directions. Uses the models in the folder `run` that did not see the exam.
-// The dataset must hold the exams. `weights`: of the ViT, as in PatchMaps, to map patches, too.
+// The dataset must hold the exams. `weights`: of the ViT, as in PatchMaps, to map patches, too,
+// which are then written into `run`/maps.
 // Empty for per-frame targets.
 FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
                              const Dataset& dataset, const std::filesystem::path& run,

@@ -3,7 +3,6 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "cache/store/pictures.h"
@@ -170,6 +169,16 @@ void require_cut(const SequenceReader& cache) {
         "maps lie over the frames then) or --cut BLOCK, or predict with a bundle and --input");
 }
 
+std::vector<MappedFrame> mapped_frames(const cache::ExamInfo& exam, std::size_t most) {
+  std::vector<std::size_t> slots;
+  for (std::size_t slot = 0; slot < exam.frames(); ++slot)
+    if (exam.present[slot]) slots.push_back(slot);
+  std::vector<MappedFrame> frames;
+  for (const std::size_t place : cache::middles_of_parts(slots.size(), most))
+    frames.push_back({slots[place], place});
+  return frames;
+}
+
 // A ViT with the blocks that are looked at.
 class PatchMaps::Vit {
  public:
@@ -279,7 +288,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kTableFile = "patches.csv";
 constexpr const char* kPageFile = "index.html";
-constexpr std::size_t kAllFrames = std::numeric_limits<std::size_t>::max();
 
 // `target`: its number among those of an exam.
 std::string map_file(std::size_t slot, std::size_t target) {
@@ -309,12 +317,14 @@ std::string table_lines(const std::vector<std::string>& start, const torch::Tens
 
 }  // namespace
 
-MapWriter::MapWriter(fs::path folder, std::span<const TrainedModel> models, const Dataset& dataset,
-                     const fs::path& weights)
+MapWriter::MapWriter(fs::path folder, PatchMaps& maps, const SequenceReader& cache,
+                     const std::vector<Target>& targets, std::size_t most, bool over_frames)
     : folder_(std::move(folder)),
-      models_(models),
-      cache_(*dataset.cache),
-      maps_(models.front().card, dataset, weights),
+      maps_(maps),
+      cache_(cache),
+      targets_(targets),
+      most_(most),
+      over_frames_(over_frames),
       page_("Maps of contributions",
             "What each patch of each frame adds, red where it raises the output and blue where it "
             "lowers it, the strongest of an exam in full colour; below it, what the frame adds.") {
@@ -322,18 +332,15 @@ MapWriter::MapWriter(fs::path folder, std::span<const TrainedModel> models, cons
   fs::create_directory(folder_);
 }
 
-void MapWriter::add(std::size_t place, std::span<const ExplainedExam> exams, std::size_t targets,
-                    const std::function<void()>& frame_done) {
-  const std::vector<torch::Tensor> maps = maps_.of(models_, exams, kAllFrames, frame_done);
-  for (std::size_t i = 0; i < exams.size(); i += targets, ++place) {
-    const fs::path folder = folder_ / exam_folder_name(place, cache_.exams()[exams[i].exam].id);
-    fs::create_directory(folder);
-    write(folder, exams.subspan(i, targets), std::span(maps).subspan(i, targets));
-    std::string body;
-    for (std::size_t t = 0; t < targets; ++t)
-      body += drawn(folder.filename().string(), exams[i + t], t);
-    page_.section(cache_.exams()[exams[i].exam].id, body);
-  }
+void MapWriter::add(std::size_t place, std::span<const ExplainedExam> explained,
+                    std::span<const torch::Tensor> maps) {
+  const std::string& exam = cache_.exams()[explained.front().exam].id;
+  const std::string folder = exam_folder_name(place, exam);
+  fs::create_directory(folder_ / folder);
+  write(folder_ / folder, explained, maps);
+  std::string body;
+  for (std::size_t t = 0; t < explained.size(); ++t) body += drawn(folder, explained[t], t);
+  page_.section(exam, body);
 }
 
 void MapWriter::finish() {
@@ -343,45 +350,49 @@ void MapWriter::finish() {
 std::string MapWriter::drawn(const std::string& folder, const ExplainedExam& explained,
                              std::size_t number) const {
   const cache::ExamInfo& info = cache_.exams()[explained.exam];
-  const Target& target = models_.front().card.targets[explained.target];
+  const Target& target = targets_[explained.target];
   const Contributions& values = explained.values;
   std::vector<html::PictureFile> pictures;
-  for (std::size_t slot = 0; slot < info.frames(); ++slot) {
-    if (!info.present[slot]) continue;
-    const double added = values.frames[pictures.size()];
+  for (const auto& [slot, present] : mapped_frames(info, most_)) {
+    const double added = values.frames[present];
     pictures.push_back({concat(folder, "/", map_file(slot, number)),
                         concat("frame ", slot, ": ", added < 0 ? "" : "+", fixed(added, 4))});
   }
+  const std::size_t frames = present_frames(info);
   return html::paragraph(
              concat(target.kind().explained_output(target, explained.of_class.value_or(0)), " = ",
                     fixed(values.output, 2), ", of ", baseline_name(explained), " ",
-                    fixed(values.baseline, 2))) +
+                    fixed(values.baseline, 2),
+                    frames > pictures.size()
+                        ? concat("; ", pictures.size(), " of ", frames, " frames, evenly spaced")
+                        : "")) +
          html::picture_files(pictures);
 }
 
-void MapWriter::write(const fs::path& folder, std::span<const ExplainedExam> targets,
+void MapWriter::write(const fs::path& folder, std::span<const ExplainedExam> explained,
                       std::span<const torch::Tensor> maps) {
-  const cache::ExamInfo& info = cache_.exams()[targets.front().exam];
-  const torch::Tensor pixels = maps_.pixels_of(targets.front().exam, kAllFrames);
+  const std::size_t exam = explained.front().exam;
+  const cache::ExamInfo& info = cache_.exams()[exam];
+  const torch::Tensor pixels = over_frames_ ? maps_.pixels_of(exam, most_) : torch::Tensor();
   std::string csv =
       csv_row({"frame", "time_s", "target", "class", "row", "column", "contribution"});
-  for (std::size_t t = 0; t < targets.size(); ++t) {
-    const ExplainedExam& explained = targets[t];
-    const Target& target = models_.front().card.targets[explained.target];
+  const std::vector<MappedFrame> frames = mapped_frames(info, most_);
+  for (std::size_t t = 0; t < explained.size(); ++t) {
+    const Target& target = targets_[explained[t].target];
+    const std::string of_class =
+        explained[t].of_class ? target.classes[*explained[t].of_class] : std::string();
     const double full = full_color(maps[t]);
-    std::int64_t present = 0;
-    for (std::size_t slot = 0; slot < info.frames(); ++slot) {
-      if (!info.present[slot]) continue;
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      const auto& [slot, present] = frames[i];
+      const auto row = static_cast<std::int64_t>(i);
       const double time = info.time_s[slot];
       csv +=
-          table_lines({concat(slot), std::isfinite(time) ? exact(time) : "", target.name,
-                       explained.of_class ? target.classes[*explained.of_class] : ""},
-                      maps[t][present], explained.values.frames[static_cast<std::size_t>(present)]);
+          table_lines({concat(slot), std::isfinite(time) ? exact(time) : "", target.name, of_class},
+                      maps[t][row], explained[t].values.frames[present]);
       write_exam_file(
           folder / map_file(slot, t),
-          map_picture(maps[t][present] / full, pixels.defined() ? pixels[present] : torch::Tensor(),
+          map_picture(maps[t][row] / full, pixels.defined() ? pixels[row] : torch::Tensor(),
                       maps_.image_size()));
-      ++present;
     }
   }
   write_exam_file(folder / kTableFile, csv);

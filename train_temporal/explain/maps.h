@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -75,6 +76,15 @@ void require_cut(const SequenceReader& cache);
 // The number of different ViTs of these models.
 std::size_t count_vits(std::span<const TrainedModel> models);
 
+inline constexpr std::size_t kAllFrames = std::numeric_limits<std::size_t>::max();
+
+// A frame that is mapped: its slot in the exam, and its index among the present frames.
+struct MappedFrame {
+  std::size_t slot, present;
+};
+// The present frames of an exam, or at most `most` evenly spaced ones.
+std::vector<MappedFrame> mapped_frames(const cache::ExamInfo& exam, std::size_t most);
+
 class PatchMaps {
  public:
   // `card`: of any of the models. `weights`: of the ViT that made the cache, read here; tuned
@@ -84,9 +94,9 @@ class PatchMaps {
   ~PatchMaps();
 
   // `exams`: with the gradients of these models; entries of the same exam must be adjacent. Returns
-  // for each [frames, rows, columns], for the present frames or at most `most` evenly spaced ones.
-  // Calls `frame_done` after each frame of each entry and ViT: ViTs process the frames one after
-  // another, and one is in memory at a time.
+  // for each [frames, rows, columns], for mapped_frames(exam, most). Calls `frame_done` after each
+  // frame of each entry and ViT: ViTs process the frames one after another, and one is in memory at
+  // a time.
   std::vector<torch::Tensor> of(std::span<const TrainedModel> models,
                                 std::span<const ExplainedExam> exams, std::size_t most,
                                 const std::function<void()>& frame_done);
@@ -123,36 +133,38 @@ std::string map_picture(const torch::Tensor& map, const torch::Tensor& pixels,
 // The max magnitude of an exam's maps, which gets full colour.
 double full_color(const torch::Tensor& maps);
 
-// Writes patch contributions to files: `predict --maps`.
+// Writes patch contributions to files: `predict --maps` and `train --maps`.
 
 class MapWriter {
  public:
-  // `folder`: created here. The models and the dataset must outlive this; the others as in
-  // PatchMaps.
-  MapWriter(std::filesystem::path folder, std::span<const TrainedModel> models,
-            const Dataset& dataset, const std::filesystem::path& weights);
+  // `folder`: created here. `maps`: where maps come from, of exams of `cache` and these targets;
+  // all three must outlive this. At most `most` frames of an exam are mapped, over their pixels if
+  // `over_frames` is true and the cut has them.
+  MapWriter(std::filesystem::path folder, PatchMaps& maps, const SequenceReader& cache,
+            const std::vector<Target>& targets, std::size_t most = kAllFrames,
+            bool over_frames = true);
 
-  // Writes for each exam PLACE-EXAM/patches.csv and an image of each frame, SLOT.png; for further
-  // targets SLOT-2.png and so on. `exams`: with their gradients, each exam with all of its
-  // `targets`. `place`: index of the first one.
-  void add(std::size_t place, std::span<const ExplainedExam> exams, std::size_t targets,
-           const std::function<void()>& frame_done);
+  // Writes PLACE-EXAM/patches.csv and an image of each mapped frame, SLOT.png; for further targets
+  // SLOT-2.png and so on. `explained`: an exam with each of its targets; `maps`: of these, from
+  // PatchMaps::of().
+  void add(std::size_t place, std::span<const ExplainedExam> explained,
+           std::span<const torch::Tensor> maps);
   // Writes index.html: the images of all exams, with what the frames add.
   void finish();
 
-  const PatchMaps& maps() const { return maps_; }
-
  private:
-  void write(const std::filesystem::path& folder, std::span<const ExplainedExam> targets,
+  void write(const std::filesystem::path& folder, std::span<const ExplainedExam> explained,
              std::span<const torch::Tensor> maps);
   // What the page shows of one target of an exam, whose images lie in `folder`.
   std::string drawn(const std::string& folder, const ExplainedExam& explained,
                     std::size_t number) const;
 
   std::filesystem::path folder_;
-  std::span<const TrainedModel> models_;
+  PatchMaps& maps_;
   const SequenceReader& cache_;
-  PatchMaps maps_;
+  const std::vector<Target>& targets_;
+  std::size_t most_;
+  bool over_frames_;
   html::Page page_;
 };
 

@@ -27,8 +27,11 @@ namespace coldframe::temporal {
 struct TuneFit {
   tune::TuneOptions vit;
   double learning_rate = 5e-5;  // at its highest
-  double dropout = 0;           // after attention and MLP of each trained block
-  int threads = 1;              // of LibTorch; rounding of sums depends on it
+  // The learning rate of a model that goes on from a fit, in units of FitOptions::learning_rate:
+  // the whole would undo that fit in its first steps.
+  double model_rate = 0.1;
+  double dropout = 0;  // after attention and MLP of each trained block
+  int threads = 1;     // of LibTorch; rounding of sums depends on it
   // Max bytes of the whole fit; 0: vit.budget bounds the ViT's step, the rest is unbounded.
   std::uint64_t budget = 0;
 };
@@ -116,9 +119,10 @@ struct FitTask {
   const std::vector<std::string>* patients = nullptr;  // of every exam; for fit_summary() alone
   bool hides_times = false;                            // from fit_summary(), likewise
 
-  // The model's, at its highest: of one that starts anew, the given one; of one that goes on from a
-  // fit, a tenth, as the whole would undo that fit in its first steps.
-  double learning_rate() const { return options.learning_rate * (start ? 0.1 : 1.0); }
+  // The model's, at its highest: of one that starts anew, the given one.
+  double learning_rate() const {
+    return options.learning_rate * (start ? options.tune.model_rate : 1);
+  }
 };
 
 struct TuneMemory;  // memory_plan.h

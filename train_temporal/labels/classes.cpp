@@ -71,7 +71,7 @@ class NominalKind : public ClassKind {
     return concat("'", target.name, "' holds the numbers ", target.classes.front(), " to ",
                   target.classes.back(),
                   ", learnt as classes without an order; if they are grades, --target ",
-                  target.name, ":ordinal learns them as such");
+                  shell_word(target.name + ":ordinal"), " learns them as such");
   }
   std::size_t outputs(const Target& target) const override { return target.classes.size(); }
   std::vector<double> scores_of(const Target& target, const Readout& readout,

@@ -619,7 +619,9 @@ std::string known_event_value(const std::vector<std::string>& different,
       own.empty() ? "1, yes or true" : concat("'", own, "'"), " where the event came, and '",
       options.event, "' says ", some_of(different),
       " here; give --positive VALUE for the one that means that the event came",
-      own.empty() ? "" : concat(", or --positive ", own, " if it came in none of these exams")));
+      own.empty()
+          ? ""
+          : concat(", or --positive ", shell_word(own), " if it came in none of these exams")));
 }
 
 // Chooses the value that says that the event came; "" where the words are those above.

@@ -210,7 +210,7 @@ void check_survival(const TargetRequest& request) {
   if (survival && request.event.empty())
     throw ConfigError(concat("'", request.name, "' as ", task_name(*request.task),
                              " needs the column that says whether the event came: --target ",
-                             request.name, ":EVENT"));
+                             shell_word(request.name + ":EVENT")));
   if (survival || request.event.empty()) return;
   throw ConfigError(concat("--target ", request.name, ":", request.event,
                            " is a time to an event, learnt as cox, not as ",

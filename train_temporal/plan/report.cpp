@@ -54,7 +54,12 @@ void write_text(const Plan& plan, bool all, std::ostream& out) {
 namespace {
 
 std::string over(double part, double whole) {
-  return whole > 0 ? concat(fixed(part / whole, 2), " × the time") : "";
+  return whole > 0 ? fixed(part / whole, 2) : "";
+}
+
+// Of what `over()` gives the times.
+std::string time_of_plain(const Answer& answer) {
+  return concat("× the time of '", answer.plain.schedule, "'");
 }
 
 // One row where schedules come to the same; their names then stand together.
@@ -115,10 +120,10 @@ std::string answer_sentence(const Plan& plan) {
   const std::string kept =
       concat(what, " by '", answer.plain.schedule, "', and ", memory, " are there.");
   if (answer.fastest)
-    return concat("Yes, by another schedule: ", kept, " `train --tune` takes '",
-                  answer.fastest->schedule,
-                  "' by itself: ", human_bytes(answer.fastest->bytes.total()), ", ",
-                  over(answer.fastest->seconds, answer.plain.seconds), '.');
+    return concat(
+        "Yes, by another schedule: ", kept, " `train --tune` takes '", answer.fastest->schedule,
+        "' by itself: ", human_bytes(answer.fastest->bytes.total()), ", ",
+        over(answer.fastest->seconds, answer.plain.seconds), ' ', time_of_plain(answer), '.');
   return concat("No: ", kept,
                 answer.changes.empty()
                     ? " Nothing that this plan knows fits; give more memory, smaller "
@@ -127,7 +132,8 @@ std::string answer_sentence(const Plan& plan) {
 }
 
 TextRows change_table(const Plan& plan) {
-  TextRows table{{"options of train that change it", "schedule", "peak", "time"}};
+  TextRows table{
+      {"options of train that change it", "schedule", "peak", time_of_plain(*plan.answer)}};
   // The first one is another schedule where one fits, which the sentence has told.
   const std::size_t told = plan.answer->fastest && !plan.answer->changes.empty() ? 1 : 0;
   for (const Change& change : plan.answer->changes | std::views::drop(told))

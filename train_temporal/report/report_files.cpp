@@ -65,7 +65,7 @@ html::Body macro_section(const RunReport& run) {
   const std::string taken = first.per_fold.size() > 1
                                 ? concat("mean over ", folds_of(first))
                                 : folds_text(run.targets.front().models.front());
-  return html::table({"model", "", taken, "pooled"}, rows);
+  return html::table({"model", "", taken, "all folds together"}, rows);
 }
 
 void add_sections(html::Page& page, const SectionBlock& block, const TargetReport& report,

@@ -659,8 +659,9 @@ std::vector<std::string> verdict(const TargetReport& report) {
   }
   if (of_one_seed) lines.emplace_back(kMoreSeeds);
   if (!unexamined.empty() && report.against.empty())
-    lines.push_back(concat("Not examined: whether ", join(unexamined, " and "), " carry what ",
-                           report.models.front().name, " found; train --compare does that."));
+    lines.push_back(concat("Not examined: how much of what ", report.models.front().name,
+                           " found comes from ", join(unexamined, ", or from "),
+                           "; train --compare tells."));
   return lines;
 }
 
@@ -970,8 +971,9 @@ std::string summary_text(const TargetReport& report) {
                    interval_text(summary.primary()));
     const bool reason_twice = !summary.primary().value.defined() && !summary.pooled.value.defined();
     if (!one_part && summary.by_fold && !reason_twice)
-      text += concat("   pooled ", interval_text(summary.pooled), present_text(summary));
-    if (!one_part && !summary.by_fold) text += "   pooled";
+      text +=
+          concat("   all folds together ", interval_text(summary.pooled), present_text(summary));
+    if (!one_part && !summary.by_fold) text += "   (all folds together)";
     text += "\n";
   }
   if (const std::string taken = taken_text(main); !taken.empty()) text += taken + "\n";

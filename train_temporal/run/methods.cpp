@@ -10,19 +10,15 @@
 #include "train_temporal/models/model_config.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/report/report_text.h"
+#include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {
 
 namespace {
 
-std::string json_text(const Json& value) {
-  if (value.is_number_float()) return exact(value.get<double>());
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
 // A name that comes from data.
 std::string quoted(const Json& name) {
-  std::string text = printable(json_text(name));
+  std::string text = printable(shown(name));
   std::ranges::replace(text, '`', '\'');
   return "`" + text + "`";
 }
@@ -37,10 +33,10 @@ std::string quoted_list(const Json& names) {
 std::string settings(const Json& object) {
   std::vector<std::string> words;
   for (const auto& [key, value] : object.items()) {
-    std::string text = json_text(value);
+    std::string text = shown(value);
     if (value.is_array()) {
       std::vector<std::string> parts;
-      for (const Json& part : value) parts.push_back(json_text(part));
+      for (const Json& part : value) parts.push_back(shown(part));
       text = join(parts, " ");
     }
     if (value.is_object()) text = concat("(", settings(value), ")");
@@ -71,7 +67,7 @@ std::string data_paragraph(const Json& config, const Json& result) {
   }
   text += concat("Patients: ", result.at("patients").dump(), ".\n\n");
   for (const Json& target : config.at("targets")) {
-    text += concat("- Target ", quoted(target.at("name")), ", ", json_text(target.at("task")),
+    text += concat("- Target ", quoted(target.at("name")), ", ", shown(target.at("task")),
                    target.value("per_frame", false) ? " for each frame" : "");
     if (const Json classes = target.value("classes", Json::array()); !classes.empty())
       text += concat(": ", quoted_list(classes));
@@ -90,20 +86,20 @@ std::string backbone_sentence(const Json& features) {
                   settings(features), ".");
   const Json& backbone = features["backbone"];
   std::string text = "A frozen backbone embedded each frame once. It is ";
-  const std::string kind = json_text(backbone.value("kind", Json("")));
+  const std::string kind = shown(backbone.value("kind", Json("")));
   if (const Json shape = backbone.value("architecture", Json()); shape.is_object()) {
     text += concat("a vision transformer (Dosovitskiy et al., 2021) with ",
-                   json_text(shape.value("depth", Json())), " blocks, width ",
-                   json_text(shape.value("width", Json())), " and patches of ",
-                   json_text(shape.value("patch", Json())), " pixels");
+                   shown(shape.value("depth", Json())), " blocks, width ",
+                   shown(shape.value("width", Json())), " and patches of ",
+                   shown(shape.value("patch", Json())), " pixels");
   } else {
     text += "a compiled module";
   }
   if (backbone.contains("sha256"))
-    text += concat(", of the weights with SHA-256 `", json_text(backbone["sha256"]), "`");
+    text += concat(", of the weights with SHA-256 `", shown(backbone["sha256"]), "`");
   if (kind == "random")
     text += concat(", with random weights (seed ", backbone["seed"].dump(), ")");
-  if (backbone.contains("pooling")) text += concat(", pooling ", json_text(backbone["pooling"]));
+  if (backbone.contains("pooling")) text += concat(", pooling ", shown(backbone["pooling"]));
   return text + ".";
 }
 
@@ -136,7 +132,7 @@ struct Scales {
 Scales scales_of(const Json& results) {
   Scales has;
   for (const Json& result : results) {
-    const std::string task = json_text(result.at("task"));
+    const std::string task = shown(result.at("task"));
     const std::size_t classes = result.at("classes").size();
     has.pairs |= classes == 2;
     has.many |= classes > 2;
@@ -217,10 +213,9 @@ std::string model_paragraph(const Json& config, const Json& results) {
         "validation part was kept.";
   text += choice_sentence(result);
   if (config.contains("tune") && config["tune"].is_object())
-    text +=
-        concat(" The end of the backbone was trained with it: ", settings(config["tune"]),
-               ". The model first learnt on cached features, and then went on at a tenth of its "
-               "learning rate.");
+    text += concat(" The end of the backbone was trained with it: ", settings(config["tune"]),
+                   ". The model first learnt on cached features, and then went on at ",
+                   shown(config.at(kTunedModelRate)), " times its learning rate.");
   text += search_sentence(config, result);
   if (const Json others = config.value("compare", Json::array()); !others.empty())
     text += concat(" Controls on the same splits: ", quoted_list(others), ".");
@@ -248,7 +243,7 @@ std::string class_conventions(const Scales& has, const Json& results) {
                              "sensitivity + specificity is greatest in the validation part "
                              "(Youden, 1950)."
                            : concat(" An exam is decided to be positive from a probability of ",
-                                    json_text(given), " on, which was given.");
+                                    shown(given), " on, which was given.");
   text += sentences(
       {{has.several, " The decision of several classes is the most probable one."},
        {has.grades, " The decision of grades is the median of their predicted distribution."},
@@ -336,7 +331,7 @@ std::string statistics_paragraph(const Json& config, const Json& results) {
   const Json& result = results.front();
   const Json& interval = result.at("interval");
   std::string text =
-      concat("## Evaluation\n\nSplit: ", json_text(result.at("split")), ", seed ",
+      concat("## Evaluation\n\nSplit: ", shown(result.at("split")), ", seed ",
              config.at("seed").dump(), "; no patient is on both sides of a split. ",
              "Fits of a split whose predictions are averaged: ", config.at("seeds").dump(), ". ");
   const Json folds = result.value("folds", Json::array());
@@ -347,7 +342,7 @@ std::string statistics_paragraph(const Json& config, const Json& results) {
   if (chose("temperature") && has_trained_fits(config, result) && (has.two || has.several))
     text += "Probabilities were calibrated on the validation part (Guo et al., 2017). ";
   text += concat("Intervals are of ", exact(100 * interval.at("level").get<double>()),
-                 " %: ", json_text(interval.at("method")), ".");
+                 " %: ", shown(interval.at("method")), ".");
   if (!config.value("compare", Json::array()).empty()) {
     text +=
         " Differences between models have intervals of their own, paired by patient: Student's, of "
@@ -363,13 +358,12 @@ std::string statistics_paragraph(const Json& config, const Json& results) {
 
 std::string findings(const Json& result) {
   std::string text = concat("Findings on ", quoted(result.at("target")), ":\n\n");
-  for (const Json& line : result.at("verdict"))
-    text += concat("- ", printable(json_text(line)), "\n");
+  for (const Json& line : result.at("verdict")) text += concat("- ", printable(shown(line)), "\n");
   return text + "\n";
 }
 
 std::string versions_paragraph(const Json& config) {
-  const auto of = [&](const char* key) { return json_text(config.value(key, Json("unknown"))); };
+  const auto of = [&](const char* key) { return shown(config.value(key, Json("unknown"))); };
   return concat("## Software and data\n\nColdframe ", of("coldframe"), ", LibTorch ", of("torch"),
                 ". Digests: features' recipe `", of("feature_digest"), "`, cache's recipe `",
                 of("cache_digest"), "`, data `", of("data_digest"),

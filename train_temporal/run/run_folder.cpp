@@ -55,10 +55,11 @@ namespace fs = std::filesystem;
 constexpr std::array kFilesOfRuns = {
     kConfigFile,  kSummaryFile, kRunOptions,   kUnlikeFile,   kPredictions,   "METHODS.md",
     "splits.csv", "search.csv", "metrics.csv", "report.html", "against.html", "validation.csv"};
-constexpr std::array kFoldersOfRuns = {"models", kControlsFolder, kStateFolder, kFiguresFolder};
+constexpr std::array kFoldersOfRuns = {"models", kControlsFolder, kStateFolder, kFiguresFolder,
+                                       kMapsFolder};
 // Of what lies in these folders.
-constexpr std::array<std::string_view, 9> kEndings = {
-    ".safetensors", ".json",           ".ini",         ".csv", ".svg", ".tex",
+constexpr std::array<std::string_view, 11> kEndings = {
+    ".safetensors", ".json",           ".ini",         ".csv", ".svg", ".tex", ".png", ".html",
     kRecordSuffix,  kCheckpointSuffix, kPartLockSuffix};
 
 // What a killed process was writing, and what NFS keeps of a file that was removed while open.
@@ -193,6 +194,7 @@ void require_alike(const fs::path& run, Json config, const char* instead) {
   for (Json* each : {&its, &config}) {
     each->erase(kThreadsPerFit);  // that of the run holds: threads_of_tuning()
     each->erase(kVitCosts);
+    each->erase(kTunedModelRate);
     each->erase(kDeviceSeconds);
     leave_out_questions(*each);
   }

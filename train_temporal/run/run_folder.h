@@ -23,6 +23,9 @@ inline constexpr const char* kThreadsPerFit = "threads_per_fit";
 // (fit/tune/measured_costs.h). They determine how steps are divided, and so the last bits of sums.
 inline constexpr const char* kVitCosts = "vit_costs";
 
+// Likewise: TuneFit::model_rate.
+inline constexpr const char* kTunedModelRate = "tuned_model_rate";
+
 // Likewise: measurements of the devices among which the run chose when it began (devices.h).
 inline constexpr const char* kDeviceSeconds = "device_seconds_per_step";
 
@@ -91,6 +94,9 @@ class RunFolder {
   std::unique_ptr<FileLock> lock_;       // of the run: exclusive, or shared with other parts
   std::unique_ptr<FileLock> part_lock_;  // of the part
 };
+
+// Folder next to the report: maps of its example exams (--maps), with a page of them.
+inline constexpr const char* kMapsFolder = "maps";
 
 // Suffix of the name of the folder of an unfinished run.
 inline constexpr const char* kUnfinished = ".unfinished";

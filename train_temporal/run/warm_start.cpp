@@ -105,7 +105,7 @@ void check_earlier_run(const Experiment& experiment, const Cohort& cohort) {
     throw ConfigError(concat("--from '", run.string(),
                              "' divided the exams otherwise, so that its models may have seen what "
                              "is held out here; give --splits ",
-                             (run / "splits.csv").string(), " and the run's labels"));
+                             shell_word((run / "splits.csv").string()), " and the run's labels"));
   }
   for (const std::string& model : options.models()) {
     if (!tunes(model)) continue;

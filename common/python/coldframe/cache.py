@@ -55,18 +55,18 @@ class Cache:
             failures.append(pd.DataFrame({name: _values(shard["failures"][name]) for name in shard["failures"]}))
         self._close()  # a process that forks now inherits no open file
         exams = pd.concat(tables, ignore_index=True)
-        exams = exams.sort_values("revision", ascending=False, kind="stable").drop_duplicates("id")
-        exams = exams.sort_values(["ordinal", "id"]).reset_index(drop=True)
+        exams = exams.sort_values("revision", ascending=False, kind="stable").drop_duplicates("exam")
+        exams = exams.sort_values(["ordinal", "exam"]).reset_index(drop=True)
         self._file = exams.pop("_file").to_numpy(np.int64)
         self._first = exams.pop("_first").to_numpy(np.int64)
-        for column in exams.columns.difference(["id", "patient"]):
+        for column in exams.columns.difference(["exam", "patient"]):
             exams[column] = typed(exams[column])
-        #: one row per exam, in the input's order: id, patient, ordinal, revision, start_time (Unix seconds),
+        #: one row per exam, in the input's order: exam (its id), patient, ordinal, revision, start_time (Unix seconds),
         #: elapsed_start (seconds since a zero that all exams share; NaN if unknown), frames, and the input's columns,
         #: numbers where all values are; one with the name of those before is called "column frames"
         self.exams: pd.DataFrame = exams
         self._count = exams["frames"].to_numpy(np.int64)
-        self._row_of = {exam: row for row, exam in enumerate(exams["id"])}
+        self._row_of = {exam: row for row, exam in enumerate(exams["exam"])}
         self._failures = failures
 
     def __len__(self) -> int:
@@ -84,7 +84,7 @@ class Cache:
         names = ["exam", "source", "reason", "revision"]
         rows = pd.concat([table[names] for table in self._failures])
         rows = rows[rows["exam"] != ""]
-        newest = pd.concat([rows[["exam", "revision"]], self.exams[["id", "revision"]].rename(columns={"id": "exam"})])
+        newest = pd.concat([rows[["exam", "revision"]], self.exams[["exam", "revision"]]])
         latest = newest.groupby("exam")["revision"].max()
         valid = rows["revision"].to_numpy() == latest.reindex(rows["exam"]).to_numpy()
         told: pd.DataFrame = rows.loc[valid, names[:-1]].drop_duplicates().reset_index(drop=True)
@@ -145,7 +145,7 @@ class Cache:
         """
         features = pd.DataFrame(np.concatenate([self.features(row, view) for row in range(len(self))]))
         features.columns = pd.Index([f"f{d}" for d in range(self.dimension)])
-        exams = self.exams.drop(columns="frames").rename(columns={"id": "exam"})
+        exams = self.exams.drop(columns="frames")
         exams.columns = pd.Index([f"column {name}" if name in features else name for name in exams])
         exams = exams.loc[np.repeat(np.arange(len(self)), self._count)].reset_index(drop=True)
         frames = pd.concat([self.frames(row) for row in range(len(self))], ignore_index=True)
@@ -205,9 +205,8 @@ def _shard_files(path: Path) -> list[Path]:
 
 def _exam_table(exams: Any) -> pd.DataFrame:
     offset = exams["offset"][:].astype(np.int64)
-    table: dict[str, Any] = {
-        name: _values(exams[name]) for name in ("id", "patient", "ordinal", "revision", "start_time")
-    }
+    table: dict[str, Any] = {"exam": _values(exams["id"])}
+    table |= {name: _values(exams[name]) for name in ("patient", "ordinal", "revision", "start_time")}
     unknown = np.full(len(offset) - 1, np.nan)
     table["elapsed_start"] = _values(exams["elapsed_start"]) if "elapsed_start" in exams else unknown
     table["_first"], table["frames"] = offset[:-1], np.diff(offset)

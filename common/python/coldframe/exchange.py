@@ -133,9 +133,9 @@ def to_stamp(cache: Cache, folder: Place, view: str = "clean") -> Path:
             file["feats"], file["coords"] = features, places.astype(np.float32)
             file.attrs.update(extractor="coldframe", unit="um", tile_size_um=1.0, tile_size_px=1, feat_type="tile")
 
-    patients = cache.exams["patient"].where(cache.exams["patient"] != "", cache.exams["id"])
-    slides = pd.DataFrame({"PATIENT": patients, "FILENAME": cache.exams["id"] + ".h5"})
-    known = cache.exams.drop(columns=["id", "patient", *_OWN, "frames"])
+    patients = cache.exams["patient"].where(cache.exams["patient"] != "", cache.exams["exam"])
+    slides = pd.DataFrame({"PATIENT": patients, "FILENAME": cache.exams["exam"] + ".h5"})
+    known = cache.exams.drop(columns=["exam", "patient", *_OWN, "frames"])
     clinical = pd.concat([patients.rename("PATIENT"), known], axis=1).drop_duplicates("PATIENT")
     _require_names(cache)
     with whole_folder(folder) as made:
@@ -174,11 +174,11 @@ def to_eva(cache: Cache, folder: Place, target: str, view: str = "clean") -> Pat
     def write(made: Path, features: NDArray[np.float32], _: NDArray[np.int64]) -> None:
         torch.save(torch.from_numpy(features), made)
 
-    names = labelled["id"] + ".pt"
-    table = {"origin": labelled["id"], "embeddings": names, "target": targets, "split": split, "wsi_id": labelled["id"]}
+    names = labelled["exam"] + ".pt"
+    table = {"origin": labelled["exam"], "embeddings": names, "target": targets, "split": split, "wsi_id": labelled["exam"]}
     _require_names(cache)
     with whole_folder(folder) as made:
-        _write_exams(cache, made, view, ".pt", write, list(labelled["id"]))
+        _write_exams(cache, made, view, ".pt", write, list(labelled["exam"]))
         pd.DataFrame(table).to_csv(made / "manifest.csv", index=False)
     return Path(folder)
 
@@ -218,14 +218,14 @@ def from_eva(
 def _exams(
     cache: Cache, view: str, ids: list[str] | None
 ) -> Iterator[tuple[str, NDArray[np.float32], NDArray[np.int64]]]:
-    for exam in cache.exams["id"] if ids is None else ids:
+    for exam in cache.exams["exam"] if ids is None else ids:
         present = cache.present(exam)
         places = np.stack([np.arange(len(present)), np.zeros(len(present), np.int64)], axis=1)
         yield exam, cache.features(exam, view)[present], places[present]
 
 
 def _require_names(cache: Cache) -> None:
-    for exam in cache.exams["id"]:
+    for exam in cache.exams["exam"]:
         if "/" in exam or exam.startswith(".") or "\0" in exam:
             raise ValueError(f"the exam '{exam}' cannot be the name of a file")
 

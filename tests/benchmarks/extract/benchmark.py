@@ -96,7 +96,7 @@ def min_cosine(ours, peer):
     least, compared = 1.0, 0
     with h5py.File(peer) as other:
         cache = Cache(ours)
-        for exam in cache.exams["id"]:
+        for exam in cache.exams["exam"]:
             a, b = np.asarray(cache.features(exam), np.float64), other[exam][:].astype(np.float64)
             if a.shape == b.shape:
                 cosine = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)

@@ -32,7 +32,7 @@ def test_export_equals_the_cache_bit_for_bit(cache, tmp_path, where, view):
     run("export", out, path, "--view", view, *where)
     exams = pd.read_csv(tmp_path / "x.exams.csv", dtype=str, keep_default_na=False)
     frames = pd.read_csv(tmp_path / "x.frames.csv", keep_default_na=False, na_values={"time_s": [""]})
-    chosen = [exam for exam in reader.exams["id"] if not where or reader.exams.set_index("id")["label"][exam] == "yes"]
+    chosen = [exam for exam in reader.exams["exam"] if not where or reader.exams.set_index("exam")["label"][exam] == "yes"]
     assert exams["exam"].tolist() == chosen
     expected = stored(reader, chosen, view)
     tables = pd.concat([reader.frames(exam) for exam in chosen])
@@ -56,7 +56,7 @@ def test_parquet_through_the_example_reader(cache, tmp_path, view):
     exams = dump(path)
     features = table.filter(regex=r"^f\d+$").to_numpy()
     assert features.dtype == np.float32 and features.shape == (len(table), reader.dimension)
-    np.testing.assert_array_equal(halves(features.astype(np.float16)), halves(stored(reader, reader.exams["id"], view)))
+    np.testing.assert_array_equal(halves(features.astype(np.float16)), halves(stored(reader, reader.exams["exam"], view)))
     assert table["exam"].tolist() == [exam["id"] for exam in exams for _ in exam["present"]]
     assert table["label"].tolist() == [exam["columns"]["label"] for exam in exams for _ in exam["present"]]
     assert table["age"].tolist() == [int(exam["columns"]["age"]) for exam in exams for _ in exam["present"]]

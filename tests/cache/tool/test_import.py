@@ -28,7 +28,7 @@ def test_import_reads_back_what_numpy_saved(tmp_path, dtype):
     table.to_csv(tmp_path / "f.csv", index=False)
     run("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "test", "--frame-columns", "phase")
     reader = coldframe.open(tmp_path / "x.h5")
-    assert reader.exams["id"].tolist() == ["b", "a", "c"]
+    assert reader.exams["exam"].tolist() == ["b", "a", "c"]
     assert reader.recipe["features"]["imported"] == "test"
     for exam in "abc":
         rows = [i for i, name in enumerate(names) if name == exam]

@@ -82,6 +82,17 @@ INSTANTIATE_TEST_SUITE_P(
                       BadJson{"ManyKeys", object_of(4097), "more than 4096 keys"}),
     [](const auto& test) { return std::string(test.param.name); });
 
+TEST(Json, PeopleReadSixDigitsOfNumbers) {
+  const Json recipe = parse_json(
+      R"({"crop_pct": 0.8749999965820313, "name": "center", "mean": [0.485, 1], "seed": 12345678})",
+      "it");
+  EXPECT_EQ(shown(recipe["crop_pct"]), "0.875");
+  EXPECT_EQ(shown(recipe["name"]), "center");
+  EXPECT_EQ(shown(recipe["mean"]), "[0.485, 1]");
+  EXPECT_EQ(shown(recipe["seed"]), "12345678");
+  EXPECT_EQ(shown(nullptr), "null");
+}
+
 TEST(Json, ReadsFilesAndNamesThem) {
   const testing::TemporaryFolder folder;
   folder.write("a.json", R"({"x": 1})");

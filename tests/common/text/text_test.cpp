@@ -20,6 +20,21 @@ TEST(Text, NamesThatAreNotUtf8AreSpelt) {
   EXPECT_EQ(utf8_name("\xe2\x80"), "%E2%80");
 }
 
+TEST(Text, WordsOfCommandsAreQuotedAsPythonDoes) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"age", "age"},
+      {"", "''"},
+      {"the site", "'the site'"},
+      {"Simon's", R"('Simon'"'"'s')"},
+      {"a;b", "'a;b'"},
+      {"$HOME", "'$HOME'"},
+      {"Größe", "'Größe'"},
+      {"runs/a-1.csv:x=2,3@4%+_", "runs/a-1.csv:x=2,3@4%+_"},
+      {"`x`", "'`x`'"},
+      {"a\"b\\", "'a\"b\\'"}};
+  for (const auto& [text, word] : cases) EXPECT_EQ(shell_word(text), word);
+}
+
 TEST(Text, Numbers) {
   EXPECT_EQ(concat("frame ", 7, " of ", 12u), "frame 7 of 12");
   EXPECT_EQ(fixed(0.9132, 3), "0.913");

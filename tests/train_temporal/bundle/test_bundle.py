@@ -204,7 +204,7 @@ def test_the_hub_reads_the_card(made, tmp_path):
         assert json.loads((made.folder / name / "bundle.json").read_text())["license"] == licence
         assert card.data.license == licence and card.data.library_name == "coldframe"
         summary = json.loads((made.run / "summary.json").read_text())["models"][0]["metrics"]["accuracy"]["pooled"]
-        assert f"\n| accuracy | {summary['value']:.3f} [{summary['low']:.3f}, {summary['high']:.3f}] |\n" in card.text
+        assert f"\n| Accuracy | {summary['value']:.3f} [{summary['low']:.3f}, {summary['high']:.3f}] |\n" in card.text
     assert card.data.language == "en" and "Only adults." in card.text and "## Contact" in card.text
     assert "Nothing is known of other scanners" not in card.text
     (tmp_path / "card.md").write_text("## Use\n\n<SCRIPT>it()</SCRIPT>\n")
@@ -241,7 +241,7 @@ def test_python_gives_the_bundle_s_probabilities(made, tmp_path):
     told = np.loadtxt(tmp_path / "p.csv", delimiter=",", skiprows=1, usecols=(2, 3))
     cache = open_cache(made.cache)
     assert len(cache) == len(told)
-    for exam, expected in zip(cache.exams["id"], told):
+    for exam, expected in zip(cache.exams["exam"], told):
         features = cache.features(exam)
         assert np.abs(bundle_probability.predict(made.bundle, features) - expected).max() < 1e-6
         by_torch = fitted.predict(made.bundle, features)
@@ -277,6 +277,16 @@ def test_a_time_to_an_event_is_bundled(made, tmp_path):
     coldframe("predict", "--bundle", path, "--cache", made.cache, "--out", tmp_path / "b.csv", "--horizons", "0.2,0.7")
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     assert "risk,survival_0.2,survival_0.7" in (tmp_path / "a.csv").read_text()
+
+
+def test_the_card_says_which_figures_are_macro(made, tmp_path):
+    (tmp_path / "grades.csv").write_text("exam,grade\n" + "".join(f"exam-{n},{'abc'[n % 3]}\n" for n in range(12)))
+    coldframe("train", "--cache", made.cache, "--labels", tmp_path / "grades.csv", "--target", "grade", "--out", tmp_path / "run",
+              *quick("--folds", 2, "--epochs", 1))
+    coldframe("bundle", "make", tmp_path / "run", "--weights", made.weights, "--out", tmp_path / "model.bundle")
+    cards = [(folder / "README.md").read_text() for folder in (tmp_path / "model.bundle", made.bundle)]
+    assert "\n| macro AUROC | " in cards[0] and "\n| macro AUPRC | " in cards[0] and "\n| Balanced accuracy | " in cards[0]
+    assert "\n| AUROC | " in cards[1] and "macro" not in cards[1]
 
 
 def two_streams(folder, patients, start=0):

@@ -69,23 +69,23 @@ def test_columns_that_predict_the_class_have_the_auroc_of_scikit_learn(tmp_path,
     source = np.where(random.uniform(size=count) < 0.6, labels, random.integers(0, 6, count))
     age = labels * 9 + random.normal(0, 8, count) + 50
     names = np.array([f"site {value}" for value in source])
-    summary, done = trained(tmp_path, cohort(tmp_path, labels, {"source": names, "age": age, "noise": random.integers(0, 4, count)}, patients))
+    summary, done = trained(tmp_path, cohort(tmp_path, labels, {"the source": names, "age": age, "noise": random.integers(0, 4, count)}, patients))
     fold, truth = dealt(patients, of_patient), np.eye(classes)[labels]
 
     fifth = np.searchsorted(np.quantile(age, [0.2, 0.4, 0.6, 0.8]), age, side="right")
-    expected = {"source": mean_auroc(rates(source, truth, patients, fold), truth, fold),
+    expected = {"the source": mean_auroc(rates(source, truth, patients, fold), truth, fold),
                 "age": mean_auroc(rates(fifth, truth, patients, fold), truth, fold)}
-    assert set(found(summary)) == {"source", "age"}
+    assert set(found(summary)) == {"the source", "age"}
     assert list(found(summary)) == sorted(expected, key=expected.get, reverse=True)
     for name, one in found(summary).items():
         assert one["figure"]["value"] == pytest.approx(expected[name], abs=1e-9)
         assert 0.5 < one["figure"]["low"] < one["figure"]["value"] < one["figure"]["high"] and not one["tells_class"]
-    assert "`source` alone reaches AUROC " in done.stdout and "(--folds groups --group source)" in done.stdout
+    assert "`the source` alone reaches AUROC " in done.stdout and "(--folds groups --group 'the source')" in done.stdout
     assert "`age` alone reaches AUROC " in done.stdout and "(--covariates age)" in done.stdout
     page = (tmp_path / "run" / "report.html").read_text()
     assert "What predicts the label without images" in page and "3 columns and " in page
     given, _ = trained(tmp_path, tmp_path / "made.cache", "--covariates", "age", run="given")
-    assert set(found(given)) == {"source"}
+    assert set(found(given)) == {"the source"}
 
 
 def test_numbers_are_ranked_as_by_scipy(tmp_path):
@@ -171,6 +171,19 @@ def test_a_patient_with_exams_of_several_classes_is_named_in_the_log_only(tmp_pa
     assert f"1 patient has exams of several classes of 'label': 'patient-4' ('exam-8' {labels[8]}, 'exam-9' {labels[9]})" in done.stderr
     page = (tmp_path / "run" / "report.html").read_text()
     assert "patients with exams of several classes" in page and "patient-4" not in page
+
+
+def test_exams_of_different_patients_that_are_nearly_the_same_are_named(tmp_path):
+    random = np.random.default_rng(8)
+    exams = [exam(number, 5, str(number % 2)) for number in range(40)]
+    frames = [random.normal(size=(1, 24)) + 0.5 * random.normal(size=(5, 24)) for _ in exams]
+    _, done = trained(tmp_path, make_cache(tmp_path, exams, frames, name="a.cache"), run="a")
+    assert "nearly the same" not in done.stderr
+    frames[31] = frames[3] + 0.05 * random.normal(size=(5, 24))
+    summary, done = trained(tmp_path, make_cache(tmp_path, exams, frames, name="b.cache"), run="b")
+    told = "1 pair of exams of different patients with nearly the same features: 'exam-3' and 'exam-31'"
+    assert told in done.stderr and any(told in warning for warning in summary["warnings"])
+    assert "with nearly the same features" in (tmp_path / "b" / "report.html").read_text()
 
 
 def test_falling_times_are_warned_of(tmp_path):

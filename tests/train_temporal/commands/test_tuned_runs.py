@@ -48,7 +48,7 @@ def test_a_tuned_run_reports_what_tuning_gave(run, frozen):
     epochs = pd.read_csv(out / "metrics.csv").query("model == 'gru'")
     assert len(epochs) == 4 and epochs["learning_rate"].iloc[0] == 0  # what it went on from, then the three
     assert 0 < epochs["learning_rate"].max() <= 5e-5  # a tenth of --lr: the model is fitted already
-    assert "went on at a tenth of its learning rate" in (out / "METHODS.md").read_text()
+    assert "went on at 0.1 times its learning rate" in (out / "METHODS.md").read_text()
     # The frozen control is what a run without --tune fits.
     assert (out / "predictions-frozen.csv").read_bytes() == (frozen / "predictions.csv").read_bytes()
     assert (out / "predictions-frozen.csv").read_bytes() != (out / "predictions.csv").read_bytes()
@@ -78,7 +78,7 @@ def test_tuned_backbones_make_caches_with_the_features_of_the_run(run, exams, we
     own = Cache(extract(exams, tmp_path / "own.cache", *options))
     succeed("predict", "--run", out, "--cache", cache, "--out", tmp_path / "p.csv")
     predicted = pd.read_csv(tmp_path / "p.csv").set_index("exam")["p_1"]
-    for exam in own.exams["id"]:
+    for exam in own.exams["exam"]:
         assert predict(out, own.features(exam))["1"] == pytest.approx(predicted[exam], abs=2e-5)
     held_out = pd.read_csv(out / "predictions.csv").set_index("exam")["p_1"]
     assert held_out.to_numpy() == pytest.approx(predicted[held_out.index].to_numpy(), abs=1e-6)
@@ -86,7 +86,7 @@ def test_tuned_backbones_make_caches_with_the_features_of_the_run(run, exams, we
     source = safetensors.torch.load_file(weights)
     assert shared and all(torch.equal(tensor, source[name]) for name, tensor in shared.items())
     frozen = Cache(cache)
-    changed = max(np.abs(own.features(exam) - frozen.features(exam)).max() for exam in own.exams["id"])
+    changed = max(np.abs(own.features(exam) - frozen.features(exam)).max() for exam in own.exams["exam"])
     epochs = pd.read_csv(out / "metrics.csv").query("model == 'gru'")
     assert (changed > 1e-4) == (epochs["best"].to_numpy().argmax() > 0)
 
@@ -248,6 +248,20 @@ def test_parts_of_other_threads_make_one_tuned_run(cache, weights, tmp_path):
     threads = json.loads((tmp_path / "two" / "config.json").read_text())["threads_per_fit"]  # of the one that began
     train(cache, tmp_path / "one", *tuned(weights), "--threads", threads)
     assert (tmp_path / "two" / "metrics.csv").read_bytes() == (tmp_path / "one" / "metrics.csv").read_bytes()
+
+
+def test_a_run_goes_on_at_the_rate_that_it_began_with(cache, weights, tmp_path):
+    run = words(cache, tmp_path / "run", *tuned(weights), "--folds", 2, "--lr", 5e-4)
+    succeed(*run, "--part", "0/2")  # the first fold
+    config, = tmp_path.glob("run*/config.json")
+    begun = json.loads(config.read_text())
+    assert begun.pop("tuned_model_rate") == 0.1
+    config.write_text(json.dumps(begun))  # as runs from before had it, which went on at the whole rate
+    succeed(*run, "--resume")
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["tuned_model_rate"] == 1
+    assert "went on at 1 times its learning rate" in (tmp_path / "run" / "METHODS.md").read_text()
+    rates = pd.read_csv(tmp_path / "run" / "metrics.csv").query("model == 'gru'").groupby("fold")["learning_rate"].max()
+    assert 10 * rates[0] == pytest.approx(rates[1])
 
 
 def test_stored_costs_of_other_steps_are_measured_again(cache, weights, tmp_path):

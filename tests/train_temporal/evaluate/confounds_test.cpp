@@ -63,6 +63,20 @@ TEST(Confounds, OfPatientsWithSeveralExamsMoveWithThePatient) {
   EXPECT_EQ(find_confounds(labels, {trait}, 0.95).found.size(), 1u);
 }
 
+// All limits of fifths are 0.
+TEST(Confounds, FindANumberThatIsTheSameInMostExams) {
+  std::vector<int> label;
+  ExamTrait trait{"dose", false, {}};
+  for (int i = 0; i < 120; ++i) {
+    label.push_back(i % 2);
+    trait.values.push_back(i % 6 == 1 ? concat(1 + i) : "0");  // in a third of those of class 1
+  }
+  const Confounds result = find_confounds(labels_of(label, 2), {trait}, 0.95);
+  ASSERT_EQ(result.found.size(), 1u);
+  EXPECT_TRUE(result.found.front().numeric);
+  EXPECT_NEAR(result.found.front().figure.value.value, 0.5 + 1.0 / 6, 1e-9);
+}
+
 // Of 30 patients with eight exams each, a value of their own says nothing, although it would of 240
 // patients.
 TEST(Confounds, CountPatientsAndNotExams) {

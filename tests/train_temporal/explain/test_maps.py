@@ -273,6 +273,13 @@ def test_a_report_maps_its_examples(study, tmp_path, over):
     assert f"enter its block {LATE}" in report
     drawn = re.findall(r'<p class="title">[^<]*exam-(\d+)</p>(.*?)<svg', report, re.S)
     assert drawn
+    page = (run / "maps" / "index.html").read_text()
+    assert re.findall("<h2[^>]*>exam-(\\d+)</h2>", page) == [number for number, _ in drawn]
+    assert sorted(set(re.findall('[^"]*/\\d+[.]png', page))) == sorted(str(path.relative_to(run / "maps")) for path in run.rglob("*.png"))
+    for number, _ in drawn:
+        (ours, here), (theirs, there) = table({"folder": run}, number), table({"folder": tmp_path}, number)
+        np.testing.assert_allclose(ours.contribution, theirs.contribution, rtol=0, atol=1e-6)
+        assert np.abs(np.asarray(Image.open(here / "001.png")).astype(int) - np.asarray(Image.open(there / "001.png"))).max() <= 1
     for number, strip in drawn:
         pictures = [np.asarray(Image.open(io.BytesIO(base64.b64decode(png)))).astype(int)
                     for png in re.findall(r"data:image/png;base64,([^\"]+)", strip)]
@@ -288,6 +295,9 @@ def test_a_report_maps_its_examples(study, tmp_path, over):
     assert (max(each.min(-1).max() for each in pictures) > 240) == (over == "white")
     again = train(cache, run, "--maps", *(["--tune", study["weights"]] if over == "white" else own), "--resume")
     assert "nothing to resume" in again.stderr
+    if over == "frames":
+        train(cache, run, "--maps", *own, "--without-thumbnails", "--overwrite")
+        assert np.asarray(Image.open(next((run / "maps").rglob("001.png")))).min(-1).max() > 240, "frames stay out where thumbnails do"
 
 
 def test_a_finished_run_says_that_it_has_no_maps(study):
@@ -305,6 +315,7 @@ def test_a_lack_of_memory_costs_the_maps_alone(study, tmp_path, budget):
         assert done.returncode == 3 and "leave out --maps" in done.stderr and not list(tmp_path.glob("run*"))
         return
     assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "run" / "maps").exists()
     report = (tmp_path / "run" / "report.html").read_text()
     assert "There are no maps, for lack of memory" in report and "what patches of frame" not in report
     assert re.search(r'class="title">\d, [^<]*: exam-\d+</text>', report), "contributions stay"

@@ -135,12 +135,12 @@ std::string alone_text(const TargetReport& report, const Confound& one) {
 // What to do about a column that predicts the labels.
 std::string remedy_text(const TargetReport& report, const Confound& one) {
   if (one.name == report.held_out_by) return "each of its groups is held out here";
-  const std::string compare = concat("--covariates ", one.name);
+  const std::string name = shell_word(one.name), compare = concat("--covariates ", name);
   if (one.of_file) return "part of the result may come from how the exams were acquired";
   if (one.numeric) return concat("see what the images add to it (", compare, ")");
-  return concat(
-      "if it says where exams come from, hold that out (--folds groups --group ", one.name,
-      "); if it is known of patients beforehand, see what the images add to it (", compare, ")");
+  return concat("if it says where exams come from, hold that out (--folds groups --group ", name,
+                "); if it is known of patients beforehand, see what the images add to it (",
+                compare, ")");
 }
 
 std::string one_class_text(const TargetReport& report, const Confound& one) {
@@ -186,6 +186,8 @@ html::Body confounds_section(const TargetReport& report) {
              " (p ≤ 0.05 / ", confounds.looked_at(), ")."));
   if (!rows.empty())
     body += html::table({"", "taken as", concat(confounds.metric->title, " alone"), ""}, rows);
+  if (rows.size() > kBoundedConfounds)
+    body += html::paragraph(concat("Intervals are of the strongest ", kBoundedConfounds, "."));
   if (const std::string all = tells_class_text(report); !all.empty())
     body += html::paragraph(all + ".");
   return body;

@@ -111,7 +111,7 @@ std::vector<Series> ranking_series(const TargetReport& report, const CurveKind& 
     if (folds) {
       const OneVsRest all = one_vs_rest(pooled_exams(model), 1);
       const Curve curve = kind.curve_of(all.score, all.positive);
-      series.push_back({.name = "pooled", .x = curve.x, .y = curve.y, .dashed = true});
+      series.push_back({.name = "all folds together", .x = curve.x, .y = curve.y, .dashed = true});
     }
     return series;
   }
