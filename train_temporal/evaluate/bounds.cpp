@@ -70,8 +70,12 @@ Range share_range(double share, const Spread& spread, double z, double level) {
 }
 
 // Hall 1992: (θ̂ − θ) / error is a cubic of a normal number, whose inverse is `root`. `skewness` is
-// over √n.
+// over √n. The cubic is an expansion for small ones: where skewness · z nears 1, its inverse runs
+// off (to 7 errors of 95 % at 0.5), and says nothing of how far the truth may be.
+constexpr double kMaxSkewnessTimesZ = 0.7;
+
 Range skewed_range(double value, double error, double skewness, double z) {
+  skewness = std::clamp(skewness, -kMaxSkewnessTimesZ / z, kMaxSkewnessTimesZ / z);
   const auto root = [&](double x) {
     return std::abs(skewness) < 1e-6
                ? x
@@ -157,11 +161,8 @@ Bounds difference_bounds(double difference, const Spread& patients, const FitSpr
   };
   const double reach =
       error * quantile(std::min(patients.freedom, std::max(patients.freedom_of_variance, 1.0)));
-  // What fits add is symmetrical. Where a patient or two make most of the skewness, the cubic's
-  // inverse runs off (to 8 errors at 0.6): it is an expansion for small ones.
-  constexpr double kMaxSkewness = 0.3;
-  const double skewness = std::clamp(
-      patients.skewness * std::pow(patients.variance / variance, 1.5), -kMaxSkewness, kMaxSkewness);
+  // What fits add is symmetrical.
+  const double skewness = patients.skewness * std::pow(patients.variance / variance, 1.5);
   const Range skewed = skewed_range(difference, error, skewness, quantile(patients.freedom));
   const auto possible = [&](double bound) {
     return MetricValue::of(std::clamp(bound, -most, most));
