@@ -361,6 +361,13 @@ std::string statistics_paragraph(const Json& config, const Json& results) {
   return text + missing_folds_sentence(result) + conventions(results);
 }
 
+// What predicts the label without images.
+std::string confound_paragraph(const Json& result) {
+  const Json confounds = result.value("confounds", Json::object());
+  const std::string said = confounds.value("said", std::string());
+  return said.empty() ? "" : printable(said) + "\n\n";
+}
+
 std::string findings(const Json& result) {
   std::string text = concat("Findings on ", quoted(result.at("target")), ":\n\n");
   for (const Json& line : result.at("verdict"))
@@ -445,7 +452,7 @@ std::string references_of(const std::string& text) {
 std::string methods_text(const Json& config, const Json& summary) {
   const Json results = results_of(summary);
   std::string found;
-  for (const Json& result : results) found += findings(result);
+  for (const Json& result : results) found += findings(result) + confound_paragraph(result);
   const std::string text = concat(
       "# Methods\n\nWritten by Coldframe from config.json and summary.json. Read it "
       "against your study before you use it.\n\n",

@@ -20,6 +20,8 @@ html::Body result_section(const TargetReport& report) {
   const ModelResult& main = report.models.front();
   html::Body body;
   for (const std::string& line : verdict(report)) body += html::paragraph(line);
+  if (const std::string alone = confound_sentence(report); !alone.empty())
+    body += html::paragraph(alone);
   const bool one_part = main.folds.size() == 1;
   const std::string level = level_text(report);
   std::vector<std::string> header = {"", concat(folds_text(main), " [", level, " interval]")};

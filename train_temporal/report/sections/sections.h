@@ -93,6 +93,9 @@ std::string covariate_names(const TargetReport& report);  // "age and sex"
 void know_that_groups_differ(TargetReport& report);
 std::string groups_text(const TargetReport& report);  // "3 groups of 'site'"
 void warn_of_groups(const TargetReport& report, std::vector<std::string>& warnings);
+// The strongest column or property of the files that predicts the label without images, and what to
+// do about it; "" if none does. cohort.cpp
+std::string confound_sentence(const TargetReport& report);
 // The number of fits of `auto`, or of its twin, and how many of them chose a summary; 0 for others.
 struct Taken {
   std::size_t all = 0, summaries = 0;
