@@ -629,6 +629,7 @@ class TrainingRun {
   void add_search(TargetReport& report) const;
   void warn_of_fits(const std::vector<FinishedFit>& fits);
   RunReport report(const std::vector<ModelPredictions>& models,
+                   const std::vector<ModelPredictions>& shuffled,
                    const std::vector<FinishedFit>& fits) const;
 
   TrainOptions options_;
@@ -903,11 +904,13 @@ int TrainingRun::run(RunFolder& folder) {
     return 0;
   }
   warn_of_fits(fits);
-  const auto models = assemble(fits, cohort_, options_, asked_.questions.threshold);
+  const auto threshold = asked_.questions.threshold;
+  const auto models = assemble(fits, cohort_, options_, threshold);
+  const auto shuffled = assemble(shuffled_grus(experiment(), folder), cohort_, options_, threshold);
   write_tables(folder, experiment(), cohort_, fits, models);
   write_models(folder, experiment(), cohort_, source_kinds_, fits, models);
   write_unlike_training(datasets_.front(), splits_, folder.file(kUnlikeFile));
-  RunReport result = report(models, fits);
+  RunReport result = report(models, shuffled, fits);
   Json summary = metrics_json(result);
   for (const TargetReport& target : result.targets) {
     for (const std::string& warning : data_warnings(target)) log_warning(warning);
@@ -950,6 +953,7 @@ void TrainingRun::warn_of_fits(const std::vector<FinishedFit>& fits) {
 }
 
 RunReport TrainingRun::report(const std::vector<ModelPredictions>& models,
+                              const std::vector<ModelPredictions>& shuffled,
                               const std::vector<FinishedFit>& fits) const {
   const auto used = exams_in(splits_);
   RunFacts run;
@@ -960,7 +964,7 @@ RunReport TrainingRun::report(const std::vector<ModelPredictions>& models,
   run.covariates = covariate_facts(cohort_.covariates, used);
   run.frame_covariates = options_.covariates.at_frames;
   run.tuned = tuned_ != nullptr;
-  RunReport all = report_of(models, run, cohort_, used, asked_);
+  RunReport all = report_of(models, run, cohort_, used, asked_, shuffled);
   for (std::size_t t = 0; t < all.targets.size(); ++t) {
     TargetReport& target = all.targets[t];
     add_search(target);

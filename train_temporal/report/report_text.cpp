@@ -633,31 +633,96 @@ std::string sentence_of(const Claim& claim, const Control& control, const Target
   return std::string(claim.undecided);
 }
 
+// The sentences of a verdict as they are made.
+struct Sentences {
+  std::vector<std::string> lines, unexamined;
+  bool learnt = false, compare = false, of_one_seed = false;
+
+  void add(const Claim& claim, const Control& control, const TargetReport& report,
+           const Words& words) {
+    const bool worse = control.main_is == Comparison::kWorse;
+    lines.insert(
+        worse && claim.worse_leads ? lines.begin() : lines.end(),
+        filled(sentence_of(claim, control, report, learnt), words_for(claim, control, words)));
+    of_one_seed = of_one_seed || control.is_of_one_seed();
+    compare = true;
+  }
+};
+
+// What goes without a comparison; "" otherwise. A model that took summaries in all fits may be the
+// very linear model that it would be compared with; where these are the same in any order of the
+// frames, shuffled ones tell nothing of it.
+std::string without_comparison(const Claim& claim, const std::vector<Control>& controls,
+                               const TargetReport& report) {
+  const ModelResult& main = report.models.front();
+  const auto [all, summaries] = taken_by(main);
+  if (claim.control == "shuffled" && main.blind_to_order)
+    return concat("The order of frames plays no part in what ", main.name, " found: it took ",
+                  families_text(main), ", and no order changes these.");
+  const auto is_same = [](const Control& one) {
+    return one.ahead.low.value == one.ahead.high.value;
+  };
+  if (claim.control == "summary" && all > 0 && summaries == all &&
+      std::ranges::any_of(controls, is_same))
+    return concat(main.name, " is a linear model on summaries of the frames: it took one in all ",
+                  all, " fits (", families_text(main), ").");
+  return {};
+}
+
+// The sequence model beside `auto` reads order, whatever auto took.
+void add_order(Sentences& sentences, const Claim& claim, const TargetReport& report, Words words) {
+  const std::vector<ModelResult>& pair = report.in_order_and_shuffled;
+  if (pair.empty() || taken_by(report.models.front()).summaries == 0) return;
+  const Metric metric = main_metric(report.scale);
+  const MetricSummary *in_order = find_metric(pair[0].summary, metric),
+                      *shuffled = find_metric(pair[1].summary, metric);
+  const PairedDifference* ahead = find_metric(pair[1].difference, metric);
+  if (!is_better_than_chance(report, in_order->primary()) || !ahead->primary().value.defined())
+    return;
+  words.insert(words.begin(), {"main", pair[0].name});
+  sentences.add(claim,
+                {pair[0].name, shuffled->primary(), ahead->primary(), compare(ahead->primary())},
+                report, words);
+}
+
+void add_claim(Sentences& sentences, const Claim& claim, const TargetReport& report,
+               const Words& words) {
+  const bool arises = claim.arises != nullptr && claim.arises(report);
+  if (claim.only_if_arises && !arises) return;
+  const std::vector<Control> controls = controls_of(claim, report);
+  const std::string instead = without_comparison(claim, controls, report);
+  if (!instead.empty() && sentences.learnt && (arises || !controls.empty()))
+    sentences.lines.push_back(instead);
+  for (const Control& control : controls) {
+    const bool worse = control.main_is == Comparison::kWorse;
+    const bool said = sentences.learnt || claim.said == ClaimCondition::kAlways ||
+                      (claim.said == ClaimCondition::kIfLearntOrWorse && worse);
+    if (said && instead.empty()) sentences.add(claim, control, report, words);
+  }
+  if (claim.control == "shuffled") add_order(sentences, claim, report, words);
+  if (controls.empty() && arises && instead.empty() && report.models.front().name != claim.control)
+    sentences.unexamined.push_back(filled(claim.unexamined, words));
+}
+
 }  // namespace
 
+std::string claims_text(const TargetReport& report) {
+  if (report.bootstrap.level >= kClaimLevel) return {};
+  return concat("Claims take intervals of ", fixed(100 * kClaimLevel, 0),
+                " %, as several are made at once, and those of ", level_text(report),
+                " are printed: a difference may be undecided although its printed interval "
+                "excludes 0.");
+}
+
 std::vector<std::string> verdict(const TargetReport& report) {
-  std::vector<std::string> lines = {about_the_model(report)}, unexamined;
-  const bool learnt = has_learnt(report);
-  bool of_one_seed = false;
-  const Words common = words_for(report);
-  for (const Claim& claim : claims()) {
-    const bool arises = claim.arises != nullptr && claim.arises(report);
-    if (claim.only_if_arises && !arises) continue;
-    const std::vector<Control> controls = controls_of(claim, report);
-    for (const Control& control : controls) {
-      const bool worse = control.main_is == Comparison::kWorse;
-      const bool said = learnt || claim.said == ClaimCondition::kAlways ||
-                        (claim.said == ClaimCondition::kIfLearntOrWorse && worse);
-      if (!said) continue;
-      lines.insert(
-          worse && claim.worse_leads ? lines.begin() : lines.end(),
-          filled(sentence_of(claim, control, report, learnt), words_for(claim, control, common)));
-      of_one_seed = of_one_seed || control.is_of_one_seed();
-    }
-    if (controls.empty() && arises && report.models.front().name != claim.control)
-      unexamined.push_back(filled(claim.unexamined, common));
-  }
-  if (of_one_seed) lines.emplace_back(kMoreSeeds);
+  Sentences sentences{{about_the_model(report)}, {}, has_learnt(report)};
+  const Words words = words_for(report);
+  for (const Claim& claim : claims()) add_claim(sentences, claim, report, words);
+  std::vector<std::string>& lines = sentences.lines;
+  const std::vector<std::string>& unexamined = sentences.unexamined;
+  if (const std::string at_99 = claims_text(report); sentences.compare && !at_99.empty())
+    lines.push_back(at_99);
+  if (sentences.of_one_seed) lines.emplace_back(kMoreSeeds);
   if (!unexamined.empty() && report.against.empty())
     lines.push_back(concat("Not examined: whether ", join(unexamined, " and "), " carry what ",
                            report.models.front().name, " found; train --compare does that."));
@@ -942,6 +1007,8 @@ Json metrics_json(const TargetReport& report) {
   });
   if (report.per_frame) json["masked_frames"] = report.data.masked_frames;
   for (const ModelResult& model : report.models) json["models"].push_back(to_json(model));
+  for (const ModelResult& model : report.in_order_and_shuffled)
+    json["in_order_and_shuffled"].push_back(to_json(model));
   for (const FoldChoice& choice : report.choices) json["folds"].push_back(to_json(choice));
   return json;
 }
@@ -991,6 +1058,11 @@ std::string summary_text(const TargetReport& report) {
                    padded(interval_text(figure->primary()), 24), " ",
                    difference_text(ahead->primary()), "\n");
   }
+  if (const auto& pair = report.in_order_and_shuffled; !pair.empty())
+    text += concat(pair[0].name, " on shuffled frames: ",
+                   interval_text(find_metric(pair[1].summary, metric)->primary()), ", and ",
+                   pair[0].name, " in order ahead by ",
+                   difference_text(find_metric(pair[1].difference, metric)->primary()), "\n");
   for_sections(report, [&](const Section& section) {
     if (section.text != nullptr) text += section.text(report);
   });

@@ -69,16 +69,28 @@ html::Body models_section(const TargetReport& report) {
     row.push_back(ahead ? difference_text(ahead->primary()) : "–");
     rows.push_back(std::move(row));
   }
+  if (const auto& pair = report.in_order_and_shuffled; !pair.empty()) {
+    std::vector<std::string> row = {concat(pair[0].name, " on shuffled frames (control)")};
+    for (Metric metric : metrics) {
+      const MetricSummary* summary = find_metric(pair[1].summary, metric);
+      row.push_back(summary ? interval_text(summary->primary()) : "–");
+    }
+    row.push_back(
+        concat(difference_text(find_metric(pair[1].difference, metrics.front())->primary()),
+               ", of ", pair[0].name, " in order"));
+    rows.push_back(std::move(row));
+  }
   html::Body of_controls;
   for (std::size_t m = 1; m < report.models.size(); ++m)
     of_controls += families_table(report.models[m]);
   return figures_table(header, rows) +
          html::paragraph(concat(
              "Differences are paired: both models on the same patients, each left out of both in "
-             "turn. An interval that excludes 0 is a difference that chance among patients does "
-             "not explain",
-             report.against.empty() ? ", nor, with three seeds or repeats, chance among fits."
-                                    : ".")) +
+             "turn.",
+             report.against.empty() ? " With three seeds or repeats their intervals know how much "
+                                      "fits differ."
+                                    : "",
+             claims_text(report).empty() ? "" : " ", claims_text(report))) +
          of_controls + model_roc_chart(report);
 }
 
@@ -407,9 +419,6 @@ std::span<const Section> subgroup_sections() {
 
 // What fits chose: the summaries over time of `summary`, and the models of `auto`.
 
-namespace {
-
-// The families of fits that are summaries: "slope in 4 of 5 fits, mean in 1".
 std::string families_text(const ModelResult& model) {
   std::map<std::string, std::size_t> count;
   std::size_t all = 0;
@@ -427,8 +436,6 @@ std::string families_text(const ModelResult& model) {
         concat(family, " in ", fits, parts.empty() ? concat(" of ", plural(all, "fit")) : ""));
   return join(parts, ", ");
 }
-
-}  // namespace
 
 Taken taken_by(const ModelResult& model) {
   Taken taken;

@@ -101,6 +101,8 @@ struct Taken {
   std::size_t all = 0, summaries = 0;
 };
 Taken taken_by(const ModelResult& model);  // result.cpp
+// The families of fits that are summaries: "slope in 4 of 5 fits, mean in 1".
+std::string families_text(const ModelResult& model);
 // Appended to the metrics of a control: "; it took slope in each fit"; "" without summaries.
 std::string found_text(const ModelResult& model);
 // What the fits of `auto` chose, and why; "" for others.
