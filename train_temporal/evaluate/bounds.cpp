@@ -177,6 +177,19 @@ Bounds share_bounds(double share, const Spread& spread, double level) {
   return {MetricValue::of(range.low), MetricValue::of(range.high)};
 }
 
+std::string too_small_a_sample(std::size_t units, bool are_pairs, std::size_t needed) {
+  const std::string of = are_pairs ? " of patients" : "";
+  const std::string noun = are_pairs ? "pair" : "patient";
+  return concat(
+      "too small a sample to bound: ", units == 0 ? concat("no ", noun) : plural(units, noun), of,
+      needed > 0 ? concat(", ", needed, " needed") : "");
+}
+
+bool is_any_value(const Bounds& bounds, const MetricRange& range) {
+  constexpr double kPrinted = 0.0005;  // as little as three digits do not show
+  return bounds.low.value < range.low + kPrinted && bounds.high.value > range.high - kPrinted;
+}
+
 Bounds bounds_of(Metric metric, double value, const Spread& spread, double level) {
   const Shape shape = metric->shape;
   const auto none = [](const std::string& why) {
@@ -184,9 +197,7 @@ Bounds bounds_of(Metric metric, double value, const Spread& spread, double level
   };
   if (shape == Shape::kNone) return none("binning biases it upwards");
   if (spread.units < metric->min_units) {
-    return none(concat("too small a sample to bound: ", spread.units,
-                       spread.are_pairs ? " pairs of patients, " : " patients, ", metric->min_units,
-                       " needed"));
+    return none(too_small_a_sample(spread.units, spread.are_pairs, metric->min_units));
   }
   if (is_degenerate(shape, value, spread)) {
     // A model with a constant score ranks no exam before another, whatever the sample.
@@ -220,7 +231,10 @@ Bounds bounds_of(Metric metric, double value, const Spread& spread, double level
     const double factor = std::exp(z * error / size);
     range = {1 - size * factor, 1 - size / factor};
   }
-  return {MetricValue::of(range.low), MetricValue::of(range.high)};
+  const Bounds bounds{MetricValue::of(range.low), MetricValue::of(range.high)};
+  if (is_any_value(bounds, range_of(metric)))
+    return none(too_small_a_sample(spread.units, spread.are_pairs));
+  return bounds;
 }
 
 }  // namespace coldframe::temporal

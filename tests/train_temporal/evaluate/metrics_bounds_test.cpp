@@ -95,6 +95,21 @@ TEST(Bounds, OfSharesAreModeratedWhereFewPatientsDecideTheVariance) {
             share_bounds(0.8, {0.01, 1e6, 20}, 0.95).low.value);
 }
 
+// From 0 to 1 says nothing.
+TEST(Bounds, AreNoneWhereEveryValueIsPossible) {
+  Spread few{5000, 2, 4};
+  const Bounds bounds = bounds_of(metric_named("kappa"), 0.1, few, 0.95);
+  EXPECT_EQ(bounds.low.undefined, "too small a sample to bound: 4 patients");
+  EXPECT_FALSE(bounds.high.defined());
+  few.units = 1;
+  EXPECT_EQ(bounds_of(metric_named("kappa"), 0.1, few, 0.95).low.undefined,
+            "too small a sample to bound: 1 patient, 4 needed");
+  few.units = 0;
+  few.are_pairs = true;
+  EXPECT_EQ(bounds_of(metric_named("auroc"), 0.1, few, 0.95).low.undefined,
+            "too small a sample to bound: no pair of patients, 4 needed");
+}
+
 // An RMSE of 10.5 is not 0 in any cohort of numbers: patients who make up most of the error are too
 // few, and the interval says so.
 TEST(Bounds, OfErrorsOfNumbersNeverReachNone) {
