@@ -381,9 +381,16 @@ void choose_times(const TrainOptions& options, std::span<const cache::ExamInfo> 
   }
   if (!automatic || config.elapsed) return;
   if (std::ranges::none_of(trained_models(options), reads_in_order)) return;
+  const auto known = static_cast<std::size_t>(std::ranges::count_if(used, [&](std::size_t exam) {
+    return clock_descriptor(exams[exam], {})[kClockUntimed] == 0;
+  }));
+  const std::string of = known == used.size() ? "even"
+                         : known == 0         ? "unknown"
+                                              : concat("known of ", known, " of ", used.size(),
+                                                       " exams, and of most unknown or even");
   log_info(config.time ? "time intervals are uneven: the model sees them (--time off to hide them)"
-                       : "time intervals are unknown or even: not shown to the model (--time on "
-                         "to show them)");
+                       : concat("time intervals are ", of,
+                                ": not shown to the model (--time on to show them)"));
 }
 
 std::vector<std::size_t> exams_in(const std::vector<Split>& splits) {
@@ -975,8 +982,8 @@ RunReport TrainingRun::report(const std::vector<ModelPredictions>& models,
     if (fit.name.model == options_.model) result.curves.push_back(curve_of(fit));
   Json settings = config();
   for (const char* key : {"cache", "labels", "recipe", kVitCosts}) settings.erase(key);
-  result.configuration = flat_config(std::move(settings));
-  result.recipe = flat_config(cohort_.cache.recipe().features);
+  result.configuration = flat_config(readable(std::move(settings)));
+  result.recipe = flat_config(readable(cohort_.cache.recipe().features));
   const std::chrono::duration<double> seconds = Clock::now() - started_;
   result.resources = {{"time", human_duration(seconds.count())},
                       {"peak memory", human_bytes(peak_resident_bytes())},

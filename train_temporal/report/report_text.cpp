@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <string_view>
@@ -26,6 +27,7 @@ std::string with_interval(const Estimate& estimate, const std::string& sign) {
   if (!estimate.low.defined()) return concat(text, kNoInterval, estimate.low.undefined, "]");
   const bool certain = estimate.low.value == estimate.high.value && sign.empty();
   if (certain && estimate.value.value == 0.5) return text + " [all exams have one score]";
+  if (certain && estimate.value.value == 0) return text + " [no exam tells them apart]";
   return text + " [" + figure_text(estimate.low) + ", " + figure_text(estimate.high) + "]";
 }
 
@@ -37,8 +39,8 @@ std::size_t repeats_of(const ModelResult& model) {
 
 std::string figure_text(const MetricValue& figure) {
   if (!figure.defined()) return "undefined: " + figure.undefined;
-  const std::string text = fixed(figure.value, 3);
-  return text == "-0.000" ? "0.000" : text;
+  const std::string size = fixed(std::abs(figure.value), 3);
+  return figure.value < 0 && size != "0.000" ? "−" + size : size;
 }
 
 std::string interval_text(const Estimate& estimate) {
@@ -63,6 +65,12 @@ std::string ratio_text(double part, double all) {
 
 html::Body figures_table(const std::vector<std::string>& header, html::Rows rows) {
   static const std::vector<std::string> kMarks = {"*", "†", "‡", "§", "‖", "¶"};
+  // "¶", then "**"
+  const auto mark = [](std::size_t place) {
+    std::string text;
+    for (std::size_t i = 0; i <= place / kMarks.size(); ++i) text += kMarks[place % kMarks.size()];
+    return text;
+  };
   std::vector<std::string> reasons;
   for (auto& row : rows) {
     for (std::string& cell : row) {
@@ -72,14 +80,13 @@ html::Body figures_table(const std::vector<std::string>& header, html::Rows rows
       const std::string reason = cell.substr(from, end - from);
       const auto place =
           static_cast<std::size_t>(std::ranges::find(reasons, reason) - reasons.begin());
-      if (place == kMarks.size()) continue;  // the reason stays where it is
       if (place == reasons.size()) reasons.push_back(reason);
-      cell.replace(at, end + 1 - at, " " + kMarks[place]);
+      cell.replace(at, end + 1 - at, " " + mark(place));
     }
   }
   html::Body body = html::table(header, rows);
   for (std::size_t i = 0; i < reasons.size(); ++i)
-    body += html::note(concat(kMarks[i], " no interval: ", reasons[i], "."));
+    body += html::note(concat(mark(i), " no interval: ", reasons[i], "."));
   return body;
 }
 
@@ -127,8 +134,8 @@ std::string folds_of(const MetricSummary& summary) {
 
 std::string present_text(const MetricSummary& summary) {
   if (!summary.by_fold || !summary.over_classes_present.defined()) return {};
-  return concat("; over all folds ", fixed(summary.over_classes_present.value, 3),
-                " as the mean of the classes that each holds");
+  return concat("; ", fixed(summary.over_classes_present.value, 3), " over all ",
+                summary.per_fold.size(), " folds, each by the classes that it holds");
 }
 
 std::string search_text(const std::vector<Json>& settings) {
@@ -278,7 +285,7 @@ constexpr Claim kClaims[] = {
     // If such a simple model is better, that is stated first: the run then has no finding.
     {.control = "summary",
      .said = ClaimCondition::kIfLearntOrWorse,
-     .figures = "{metric} of it",
+     .figures = "{metric} of the linear model",
      .better = "A linear model on summaries of the frames gives less than {main} ({figures}).",
      .worse = "A linear model on summaries of the frames does better than {main} ({figures}): use "
               "it (--model summary), or look for inputs and settings with which {main} finds as "
@@ -318,15 +325,15 @@ constexpr Claim kClaims[] = {
     baseline(kOnlyStream, "The stream {stream} alone"),
     {.control = "blank",
      .said = ClaimCondition::kIfLearnt,
-     .figures = "{metric} of it",
-     .better = "The features carry part of what {main} found: without them, with {rest} alone, "
-               "it does worse ({figures}).",
-     .worse = "The features do not carry what {main} found: without them, with {rest} alone, it "
+     .figures = "{metric} without them",
+     .better = "The features carry part of what {main} found: without them, {rest}, it "
+               "does worse ({figures}).",
+     .worse = "The features do not carry what {main} found: without them, {rest}, it "
               "does better ({figures}).",
-     .equal = "The features do not carry what {main} found: without them, with {rest} alone, it "
+     .equal = "The features do not carry what {main} found: without them, {rest}, it "
               "does as well, within {margin} ({figures}).",
-     .undecided = "Whether the features carry what {main} found is undecided: without them, with "
-                  "{rest} alone, it may do as well ({figures}).",
+     .undecided = "Whether the features carry what {main} found is undecided: without them, "
+                  "{rest}, it may do as well ({figures}).",
      .unexamined = "features rather than times{and covariates} (control 'blank')",
      .arises = order_matters},
     {.control = "covariates",
@@ -501,12 +508,32 @@ std::string on_patients(const TargetReport& report) {
   return "On patients of whom it is not known whether they took part in its training";
 }
 
-std::string caution(const TargetReport& report) {
+// A mean over folds counts a fold of two exams as one of a hundred.
+std::string unlike_folds(const ModelResult& model, const MetricSummary& figure,
+                         const std::string& rows) {
+  constexpr std::size_t kUnlike = 5;
+  std::size_t least = std::numeric_limits<std::size_t>::max(), most = 0;
+  for (std::size_t f = 0; f < model.folds.size(); ++f) {
+    if (!figure.per_fold[f].defined()) continue;
+    least = std::min(least, model.folds[f].exams.size());
+    most = std::max(most, model.folds[f].exams.size());
+  }
+  if (!figure.by_fold || most <= kUnlike * least) return {};
+  return concat(" Each fold counts once in this mean, the smallest with ", least, " ", rows,
+                " as the largest with ", most,
+                figure.pooled.value.defined()
+                    ? concat("; all of them ranked together give ", interval_text(figure.pooled))
+                    : "",
+                ".");
+}
+
+std::string caution(const TargetReport& report, const Estimate& figure) {
   constexpr std::size_t kFewGroups = 10;
   if (report.seen == Seen::kCopies)
     return " That is too good, and nothing that follows holds for other patients (see Warnings).";
   if (!report.held_out_by.empty() && report.models.front().folds.size() < kFewGroups)
-    return " So few groups say little of another one, and groups differ: the interval is wide.";
+    return concat(" So few groups say little of another one, and groups differ",
+                  figure.low.defined() ? ": the interval is wide." : ".");
   return "";
 }
 
@@ -526,7 +553,8 @@ std::string about_the_model(const TargetReport& report) {
   return concat(
       on_patients(report), ", ", model.name, " reaches ", article_of(report), " ",
       main_name(report), " of ", interval_text(standing.estimate), " (",
-      origin_text(model, *figure), ").", caution(report),
+      origin_text(model, *figure), ").", unlike_folds(model, *figure, rows_name(report)),
+      caution(report, standing.estimate),
       filled(row->says, {{"chance", concat(standing.chance)},
                          {"wider", standing.beyond_folds ? "" : ", wider as folds share exams,"},
                          {"ranks", standing.ranks ? interval_text(*standing.ranks) : ""}}));
@@ -580,7 +608,8 @@ Words words_for(const TargetReport& report) {
           {"against", report.against},
           {"margin", concat("±", fixed(kMargin, 2))},
           {"Single", single_text(report)},
-          {"rest", covariates ? "times, length and covariates" : "times and length"},
+          {"rest", concat("with ", covariates ? "times, length and covariates" : "times and length",
+                          " alone")},
           {"and covariates", covariates ? " and covariates" : ""},
           {"covariates", covariate_names(report)},
           {"facts", "sequence length, timing, frame size and file type"}};
@@ -603,7 +632,12 @@ std::vector<Control> controls_of(const Claim& claim, const TargetReport& report)
   return controls;
 }
 
+// A `blank` that is shown neither times nor lengths that differ.
+constexpr const char* kNothingIsLeft = "with nothing that differs between exams";
+
 Words words_for(const Claim& claim, const Control& control, Words words) {
+  if (claim.control == "blank" && control.figure.low.value == control.figure.high.value)
+    words.insert(words.begin(), {"rest", kNothingIsLeft});
   if (claim.control == kOnlyStream)
     words.emplace_back("stream", control.name.substr(claim.control.size()));
   const std::string what = filled(claim.what, words);

@@ -243,8 +243,14 @@ void know_that_groups_differ(TargetReport& report) {
 }
 
 std::string groups_text(const TargetReport& report) {
-  return concat(plural(report.models.front().folds.size(), "group"), " of '", report.held_out_by,
-                "'");
+  const std::size_t groups = report.models.front().folds.size();
+  const auto column =
+      std::ranges::find(report.subgroups, report.held_out_by, &SubgroupColumn::column);
+  const std::size_t values = column == report.subgroups.end() ? groups : column->values.size();
+  return concat(plural(groups, "group"), " of '", report.held_out_by, "'",
+                values > groups
+                    ? concat(" (of ", values, " values, those that share a patient are one group)")
+                    : "");
 }
 
 void warn_of_groups(const TargetReport& report, std::vector<std::string>& warnings) {
@@ -471,18 +477,22 @@ html::Body families_table(const ModelResult& model) {
   html::Body body;
   if (const std::string taken = taken_text(model); !taken.empty()) body += html::paragraph(taken);
   if (model.families.empty() || model.folds.size() < 2) return body;
+  const bool several = model.folds.back().repeat != model.folds.front().repeat;
   html::Rows rows;
   for (std::size_t f = 0; f < model.families.size(); ++f) {
     std::vector<std::string> fits = model.families[f];
     std::ranges::replace(fits, std::string(kNoFamily), model.sequence_model);
-    rows.push_back({concat(model.folds[f].repeat), concat(model.folds[f].fold), join(fits, ", ")});
+    rows.push_back({concat(model.folds[f].fold), join(fits, ", ")});
+    if (several) rows.back().insert(rows.back().begin(), concat(model.folds[f].repeat));
   }
-  const std::string& other = model.sequence_model;
+  std::vector<std::string> header = {
+      "fold", model.families.front().size() > 1 ? "taken by its fits" : "taken"};
+  if (several) header.insert(header.begin(), "repeat");
   return body +
-         html::paragraph(concat("What each fold took of every feature over the frames, for ",
-                                model_label(model),
-                                other.empty() ? ":" : concat(", or ", other, ":"))) +
-         html::table({"repeat", "fold", "taken"}, rows);
+         html::paragraph(concat("What ", model_label(model), " took in each fold: ",
+                                model.sequence_model.empty() ? "" : model.sequence_model + ", or ",
+                                "a summary of every feature over the frames.")) +
+         html::table(header, rows);
 }
 
 }  // namespace coldframe::temporal
