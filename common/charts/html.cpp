@@ -22,9 +22,13 @@ constexpr std::size_t kMaxNarrow = 2, kMaxStacked = 8;
 constexpr std::pair<char, std::string_view> kEscapes[] = {
     {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
 
-// "0.91", "-3", "12 %", "0.91 ± 0.02": what starts like a number.
+// "0.91", "-3", "−3", "12 %", "0.91 ± 0.02": what starts like a number.
 bool looks_numeric(std::string_view text) {
-  if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
+  for (const std::string_view sign : {"-", "−", "+"})
+    if (text.starts_with(sign)) {
+      text.remove_prefix(sign.size());
+      break;
+    }
   return !text.empty() && ((text[0] >= '0' && text[0] <= '9') || text == "nan" || text == "inf");
 }
 

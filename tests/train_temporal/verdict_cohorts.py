@@ -175,7 +175,7 @@ COHORTS = {
 
 # Topic: the words that a sentence begins with, and what they say.
 SENTENCES = {
-    "order": [("The order of frames carries", "yes"), ("The order of frames does not", "no"),
+    "order": [("The order of frames carries", "yes"), ("The order of frames (does not|plays no part)", "no"),
               ("Whether the order of frames", "undecided")],
     "features": [("The features carry", "yes"), ("The features do not", "no"), ("Whether the features", "undecided")],
     "pixels": [(".+ knows more than", "yes"), ("The pixels are not", "no"), ("Whether .+ knows", "undecided")],
@@ -184,6 +184,7 @@ SENTENCES = {
     "summary": [("A linear model on summaries of the frames gives less", "less"),
                 ("A linear model on summaries of the frames does better", "more"),
                 ("A linear model on summaries of the frames does as well", "equal"),
+                ("auto is a linear model on summaries of the frames", "equal"),
                 ("Whether a linear model", "undecided")],
     "single": [(r"The \w+ frame gives less", "less"), (r"The \w+ frame gives more", "more"),
                (r"The \w+ frame does as well", "equal"), (r"Whether the \w+ frame", "undecided")],

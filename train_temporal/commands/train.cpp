@@ -386,9 +386,16 @@ void choose_times(const TrainOptions& options, std::span<const cache::ExamInfo> 
   }
   if (!automatic || config.elapsed) return;
   if (std::ranges::none_of(trained_models(options), reads_in_order)) return;
+  const auto known = static_cast<std::size_t>(std::ranges::count_if(used, [&](std::size_t exam) {
+    return clock_descriptor(exams[exam], {})[kClockUntimed] == 0;
+  }));
+  const std::string of = known == used.size() ? "even"
+                         : known == 0         ? "unknown"
+                                              : concat("known of ", known, " of ", used.size(),
+                                                       " exams, and of most unknown or even");
   log_info(config.time ? "time intervals are uneven: the model sees them (--time off to hide them)"
-                       : "time intervals are unknown or even: not shown to the model (--time on "
-                         "to show them)");
+                       : concat("time intervals are ", of,
+                                ": not shown to the model (--time on to show them)"));
 }
 
 std::vector<std::size_t> exams_in(const std::vector<Split>& splits) {
@@ -642,6 +649,7 @@ class TrainingRun {
   void add_search(TargetReport& report) const;
   void warn_of_fits(const std::vector<FinishedFit>& fits);
   RunReport report(const std::vector<ModelPredictions>& models,
+                   const std::vector<ModelPredictions>& shuffled,
                    const std::vector<FinishedFit>& fits) const;
 
   TrainOptions options_;
@@ -933,11 +941,13 @@ int TrainingRun::run(RunFolder& folder) {
     return 0;
   }
   warn_of_fits(fits);
-  const auto models = assemble(fits, cohort_, options_, asked_.questions.threshold);
+  const auto threshold = asked_.questions.threshold;
+  const auto models = assemble(fits, cohort_, options_, threshold);
+  const auto shuffled = assemble(shuffled_grus(experiment(), folder), cohort_, options_, threshold);
   write_tables(folder, experiment(), cohort_, fits, models);
   write_models(folder, experiment(), cohort_, source_kinds_, fits, models);
   write_unlike_training(datasets_.front(), splits_, folder.file(kUnlikeFile));
-  RunReport result = report(models, fits);
+  RunReport result = report(models, shuffled, fits);
   Json summary = metrics_json(result);
   for (const TargetReport& target : result.targets) {
     for (const std::string& warning : data_warnings(target)) log_warning(warning);
@@ -982,6 +992,7 @@ void TrainingRun::warn_of_fits(const std::vector<FinishedFit>& fits) {
 }
 
 RunReport TrainingRun::report(const std::vector<ModelPredictions>& models,
+                              const std::vector<ModelPredictions>& shuffled,
                               const std::vector<FinishedFit>& fits) const {
   const auto used = exams_in(splits_);
   RunFacts run;
@@ -992,7 +1003,7 @@ RunReport TrainingRun::report(const std::vector<ModelPredictions>& models,
   run.covariates = covariate_facts(cohort_.covariates, used);
   run.frame_covariates = options_.covariates.at_frames;
   run.tuned = tuned_ != nullptr;
-  RunReport all = report_of(models, run, cohort_, used, asked_);
+  RunReport all = report_of(models, run, cohort_, used, asked_, shuffled);
   for (std::size_t t = 0; t < all.targets.size(); ++t) {
     TargetReport& target = all.targets[t];
     add_search(target);
@@ -1003,8 +1014,8 @@ RunReport TrainingRun::report(const std::vector<ModelPredictions>& models,
     if (fit.name.model == options_.model) result.curves.push_back(curve_of(fit));
   Json settings = config();
   for (const char* key : {"cache", "labels", "recipe", kVitCosts}) settings.erase(key);
-  result.configuration = flat_config(std::move(settings));
-  result.recipe = flat_config(cohort_.cache.recipe().features);
+  result.configuration = flat_config(readable(std::move(settings)));
+  result.recipe = flat_config(readable(cohort_.cache.recipe().features));
   const std::chrono::duration<double> seconds = Clock::now() - started_;
   result.resources = {{"time", human_duration(seconds.count())},
                       {"peak memory", human_bytes(peak_resident_bytes())},

@@ -70,8 +70,12 @@ Range share_range(double share, const Spread& spread, double z, double level) {
 }
 
 // Hall 1992: (θ̂ − θ) / error is a cubic of a normal number, whose inverse is `root`. `skewness` is
-// over √n.
+// over √n. The cubic is an expansion for small ones: where skewness · z nears 1, its inverse runs
+// off (to 7 errors of 95 % at 0.5), and says nothing of how far the truth may be.
+constexpr double kMaxSkewnessTimesZ = 0.7;
+
 Range skewed_range(double value, double error, double skewness, double z) {
+  skewness = std::clamp(skewness, -kMaxSkewnessTimesZ / z, kMaxSkewnessTimesZ / z);
   const auto root = [&](double x) {
     return std::abs(skewness) < 1e-6
                ? x
@@ -157,11 +161,8 @@ Bounds difference_bounds(double difference, const Spread& patients, const FitSpr
   };
   const double reach =
       error * quantile(std::min(patients.freedom, std::max(patients.freedom_of_variance, 1.0)));
-  // What fits add is symmetrical. Where a patient or two make most of the skewness, the cubic's
-  // inverse runs off (to 8 errors at 0.6): it is an expansion for small ones.
-  constexpr double kMaxSkewness = 0.3;
-  const double skewness = std::clamp(
-      patients.skewness * std::pow(patients.variance / variance, 1.5), -kMaxSkewness, kMaxSkewness);
+  // What fits add is symmetrical.
+  const double skewness = patients.skewness * std::pow(patients.variance / variance, 1.5);
   const Range skewed = skewed_range(difference, error, skewness, quantile(patients.freedom));
   const auto possible = [&](double bound) {
     return MetricValue::of(std::clamp(bound, -most, most));
@@ -176,6 +177,19 @@ Bounds share_bounds(double share, const Spread& spread, double level) {
   return {MetricValue::of(range.low), MetricValue::of(range.high)};
 }
 
+std::string too_small_a_sample(std::size_t units, bool are_pairs, std::size_t needed) {
+  const std::string of = are_pairs ? " of patients" : "";
+  const std::string noun = are_pairs ? "pair" : "patient";
+  return concat(
+      "too small a sample to bound: ", units == 0 ? concat("no ", noun) : plural(units, noun), of,
+      needed > 0 ? concat(", ", needed, " needed") : "");
+}
+
+bool is_any_value(const Bounds& bounds, const MetricRange& range) {
+  constexpr double kPrinted = 0.0005;  // as little as three digits do not show
+  return bounds.low.value < range.low + kPrinted && bounds.high.value > range.high - kPrinted;
+}
+
 Bounds bounds_of(Metric metric, double value, const Spread& spread, double level) {
   const Shape shape = metric->shape;
   const auto none = [](const std::string& why) {
@@ -183,9 +197,7 @@ Bounds bounds_of(Metric metric, double value, const Spread& spread, double level
   };
   if (shape == Shape::kNone) return none("binning biases it upwards");
   if (spread.units < metric->min_units) {
-    return none(concat("too small a sample to bound: ", spread.units,
-                       spread.are_pairs ? " pairs of patients, " : " patients, ", metric->min_units,
-                       " needed"));
+    return none(too_small_a_sample(spread.units, spread.are_pairs, metric->min_units));
   }
   if (is_degenerate(shape, value, spread)) {
     // A model with a constant score ranks no exam before another, whatever the sample.
@@ -219,7 +231,10 @@ Bounds bounds_of(Metric metric, double value, const Spread& spread, double level
     const double factor = std::exp(z * error / size);
     range = {1 - size * factor, 1 - size / factor};
   }
-  return {MetricValue::of(range.low), MetricValue::of(range.high)};
+  const Bounds bounds{MetricValue::of(range.low), MetricValue::of(range.high)};
+  if (is_any_value(bounds, range_of(metric)))
+    return none(too_small_a_sample(spread.units, spread.are_pairs));
+  return bounds;
 }
 
 }  // namespace coldframe::temporal

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "train_temporal/evaluate/metric_table.h"
@@ -67,6 +68,11 @@ double largest_difference(Metric metric);
 // The least mean of shares t, one for each part, such that as many trials as `units` says of each
 // succeed all together with the probability `chance`: Π tᵢ^unitsᵢ = chance, tᵢ ≤ 1.
 double least_mean(std::vector<double> units, double chance);
+
+// Why so few units bound nothing; `needed`: how many would, 0 if that is not known.
+std::string too_small_a_sample(std::size_t units, bool are_pairs, std::size_t needed = 0);
+// True of bounds that exclude no value.
+bool is_any_value(const Bounds& bounds, const MetricRange& range);
 
 // Of a difference between two models on the same patients, or between two shares of them.
 // `patients` is the spread of the difference itself, for an AUROC that of DeLong et al. 1988, and

@@ -129,8 +129,8 @@ Estimate share_of_patients(const std::vector<double>& held, double level) {
   Estimate result{MetricValue::of(mean), {}, {}};
   const std::size_t least = metric_named("sensitivity")->min_units;
   if (held.size() < least) {
-    result.low = result.high = MetricValue::none(
-        concat("too small a sample to bound: ", held.size(), " patients, ", least, " needed"));
+    result.low = result.high =
+        MetricValue::none(too_small_a_sample(held.size(), /*are_pairs=*/false, least));
     return result;
   }
   Spread spread{squares / (n - 1) / n, n - 1, held.size()};

@@ -30,6 +30,9 @@ constexpr std::size_t kMostAsGood = 1;
 constexpr std::uint64_t kSeed = 5407;
 constexpr double kSameFigure = 1e-9;  // of figures that are equal
 constexpr std::size_t kBlocks = 100;  // of patients, at most, for intervals: these take longest
+// Of a trait that may be the label in other words: the patients of a value who have its class, the
+// patients who have such values, and the correlation with numbers.
+constexpr double kNearlyAll = 0.95, kMostPatients = 0.5, kSameOrder = 0.9;
 
 std::size_t width_of(const ConfoundLabels& labels) {
   return labels.classes > 0 ? labels.classes : 1;
@@ -347,6 +350,69 @@ void look_at_values(Confound& confound, const ConfoundLabels& labels, const Exam
   }
 }
 
+// Rows and columns of groups and classes, either way round: [row][column] patients.
+using Crossed = std::map<std::size_t, std::map<std::size_t, double>>;
+
+struct MainColumn {
+  std::size_t column = 0;
+  double patients = 0;  // of the row
+  bool is_nearly_all = false;
+};
+
+// The column of most patients of each row.
+std::vector<MainColumn> main_columns(const Crossed& crossed) {
+  std::vector<MainColumn> result;
+  for (const auto& [row, columns] : crossed) {
+    const auto most =
+        std::ranges::max_element(columns, {}, [](const auto& one) { return one.second; });
+    MainColumn& main = result.emplace_back(MainColumn{most->first});
+    for (const auto& [column, patients] : columns) main.patients += patients;
+    const bool few = main.patients < static_cast<double>(kMinPatients);
+    main.is_nearly_all = !few && most->second >= kNearlyAll * main.patients;
+  }
+  return result;
+}
+
+// Half of the patients have a value that tells their class.
+bool values_tell_classes(const Crossed& classes_of_value) {
+  double told = 0, all = 0;
+  for (const MainColumn& value : main_columns(classes_of_value)) {
+    all += value.patients;
+    told += value.is_nearly_all ? value.patients : 0;
+  }
+  return told >= kMostPatients * all;
+}
+
+// The label tells the value.
+bool classes_tell_values(const Crossed& values_of_class) {
+  std::set<std::size_t> values;
+  for (const MainColumn& of_class : main_columns(values_of_class)) {
+    if (of_class.patients < static_cast<double>(kMinPatients)) continue;
+    if (!of_class.is_nearly_all) return false;
+    values.insert(of_class.column);
+  }
+  return values.size() > 1;
+}
+
+// See the head of the header. A patient counts once, divided among the exams that have a value.
+bool may_be_the_label(const Confound& confound, const ConfoundLabels& labels,
+                      const Groups& groups) {
+  if (labels.classes == 0) return confound.figure.value.value >= kSameOrder;
+  if (confound.tells_class) return true;
+  std::map<std::size_t, double> exams;
+  for (std::size_t i = 0; i < groups.of.size(); ++i)
+    if (groups.of[i] != kMissing) ++exams[labels.patient[i]];
+  Crossed classes_of_value, values_of_class;
+  for (std::size_t i = 0; i < groups.of.size(); ++i) {
+    if (groups.of[i] == kMissing) continue;
+    const auto of_class = static_cast<std::size_t>(labels.label[i]);
+    const double patient = 1 / exams[labels.patient[i]];
+    classes_of_value[groups.of[i]][of_class] += patient;
+    values_of_class[of_class][groups.of[i]] += patient;
+  }
+  return values_tell_classes(classes_of_value) || classes_tell_values(values_of_class);
+}
+
 // Where two patients at least have each of two classes, or there are two numbers.
 bool can_be_predicted(const ConfoundLabels& labels) {
   if (labels.classes == 0)
@@ -444,9 +510,12 @@ Confounds find_confounds(const ConfoundLabels& labels, const std::vector<ExamTra
   result.p_limit = kError / static_cast<double>(looked_at.size());
   const std::size_t draws = compare_with_draws(labels, prediction, looked_at, result.p_limit);
   std::vector<std::pair<double, const LookedAt*>> strongest;
-  for (const LookedAt& one : looked_at)
+  for (const LookedAt& one : looked_at) {
     if (one.may_be_found() && one.figure > result.metric->chance)
       strongest.emplace_back(value_of(prediction, one, result.metric).value, &one);
+    else
+      result.not_found.push_back({one.trait->name, one.trait->of_file});
+  }
   std::ranges::stable_sort(strongest, std::greater{}, [](const auto& one) { return one.first; });
   for (const auto& [value, one] : strongest) {
     const bool bounded = result.found.size() < kBoundedConfounds;
@@ -456,6 +525,7 @@ Confounds find_confounds(const ConfoundLabels& labels, const std::vector<ExamTra
                          : without_interval(MetricValue::of(value), "of the ten strongest alone"),
                  static_cast<double>(one->as_good + 1) / static_cast<double>(draws + 1)});
     look_at_values(found, labels, *one->trait, one->groups);
+    found.may_be_label = !found.of_file && may_be_the_label(found, labels, one->groups);
   }
   return result;
 }

@@ -14,6 +14,13 @@
 // doi:10.2202/1544-6115.1585), at 0.05 / the number of traits (Bonferroni). The draws of a trait
 // end once so many are as good that it is not found (Besag and Clifford 1991,
 // doi:10.1093/biomet/78.2.301). They come from a seed of their own.
+//
+// A trait that is found may be the label in other words, as a grade of severity is. That is taken
+// to be so where half of the patients have a value of which nearly all patients (95 %) have one
+// class; where nearly all patients of each class have one value, not the same one; and where a
+// trait ranks numbers at 0.9. Five patients at least have such a value or class. Classes that come
+// from different places look the same: nothing in the labels tells the two apart, and holding such
+// a place out leaves one class.
 #pragma once
 
 #include <cstddef>
@@ -33,9 +40,14 @@ struct ConfoundLabels {
   std::vector<double> number = {};   // [N]; empty: classes
 };
 
+struct TraitName {
+  std::string name;
+  bool of_file = false;  // how the exam was acquired or stored, not a column
+};
+
 struct ExamTrait {
   std::string name;
-  bool of_file = false;             // how the exam was acquired or stored, not a column
+  bool of_file = false;
   std::vector<std::string> values;  // [N], "" if missing
 };
 
@@ -58,6 +70,8 @@ struct Confound {
   // True if all exams with a value have one class, for each value: the label in other words, or
   // classes that come from different places.
   bool tells_class = false;
+  // True of a column that may be the label in other words: see above.
+  bool may_be_label = false;
   // The most frequent such value, if at least five patients have it; else `exams` is 0.
   OneClassValue one_class = {};
 };
@@ -67,6 +81,7 @@ struct Confounds {
   std::size_t columns = 0, properties = 0;  // how many were looked at
   double p_limit = 0;                       // 0.05 / looked_at()
   std::vector<Confound> found;              // p is at most that; the highest figure first
+  std::vector<TraitName> not_found;         // in the order of the traits
 
   std::size_t looked_at() const { return columns + properties; }
 };

@@ -140,7 +140,7 @@ std::string too_coarse(const MetricTable& table, std::size_t m, Aggregation take
   const std::size_t units = units_of(table, m, taken);
   const std::size_t least = table.metrics[m]->min_in_differences;
   if (units >= least) return {};
-  return concat("too small a sample to bound: ", units, " patients, ", least, " needed");
+  return too_small_a_sample(units, /*are_pairs=*/false, least);
 }
 
 // Decisions, and few ranks, may coincide by chance; all metrics coincide only for the same model.
@@ -283,6 +283,13 @@ Estimate difference_of(const MetricTable& a, const MetricTable& b, std::size_t m
     bound_by_agreement(result, shape, patients, of_fits, most, a.level);
   } else {
     bound_by_parts(result, x, y, of_fits, most, a.level);
+  }
+  if (is_any_value({result.low, result.high}, {-most, most})) {
+    result.low = result.high =
+        MetricValue::none(of_fits.variance > patients.variance
+                              ? "fits differ too much to bound it"
+                              : too_small_a_sample(patients.units, patients.are_pairs));
+    result.claim_low = result.claim_high = kNan;
   }
   return result;
 }

@@ -159,8 +159,8 @@ OperatingEstimate operating_point(std::span<const FoldScores> folds, PointOf poi
   spread.units = patients_of(folds, point_of == sensitivity_at ? 1 : 0);
   const std::size_t least = metric_named("sensitivity")->min_units;
   if (spread.units < least) {
-    result.share.low = result.share.high = MetricValue::none(
-        concat("too small a sample to bound: ", spread.units, " patients, ", least, " needed"));
+    result.share.low = result.share.high =
+        MetricValue::none(too_small_a_sample(spread.units, /*are_pairs=*/false, least));
     return result;
   }
   spread.trials = static_cast<double>(spread.units);

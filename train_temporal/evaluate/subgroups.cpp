@@ -19,12 +19,12 @@ void widen_by_groups(Estimate& estimate, const std::vector<MetricValue>& figures
     if (figure.defined()) of_group.push_back(figure.value);
   if (!estimate.value.defined() || !estimate.low.defined()) return;
   const auto n = static_cast<double>(of_group.size());
-  if (of_group.size() < kMinGroups) {
+  const auto bound_nothing = [&] {
     estimate.low = estimate.high = MetricValue::none(
         concat(plural(of_group.size(), "group"), " do not show how groups differ"));
     estimate.claim_low = estimate.claim_high = std::numeric_limits<double>::quiet_NaN();
-    return;
-  }
+  };
+  if (of_group.size() < kMinGroups) return bound_nothing();
   double mean = 0, squares = 0;
   for (const double value : of_group) mean += value / n;
   for (const double value : of_group) squares += (value - mean) * (value - mean);
@@ -40,6 +40,7 @@ void widen_by_groups(Estimate& estimate, const std::vector<MetricValue>& figures
   estimate.high = MetricValue::of(above(estimate.high.value, level));
   estimate.claim_low = below(estimate.claim_low, kClaimLevel);
   estimate.claim_high = above(estimate.claim_high, kClaimLevel);
+  if (is_any_value({estimate.low, estimate.high}, range)) bound_nothing();
 }
 
 namespace {

@@ -371,9 +371,10 @@ std::string completeness_text(const std::vector<ExplainedExam>& exams) {
       static_cast<std::size_t>(std::count_if(exams.begin(), exams.end(), [](const auto& exam) {
         return exam.largest_gap > kCompleteness;
       }));
-  std::string text = concat("contributions add up to what they explain within ",
-                            exact(std::round(largest_gap(exams) * 1e7) / 1e7), " (tolerance ",
-                            exact(kCompleteness));
+  const double gap = std::round(largest_gap(exams) * 1e7) / 1e7;
+  std::string text =
+      concat("contributions add up to what they explain",
+             gap > 0 ? concat(", but for ", exact(gap)) : "", " (tolerance ", exact(kCompleteness));
   if (beyond > 0) text += concat(", missed in ", plural(beyond, "exam"));
   return text + ")";
 }

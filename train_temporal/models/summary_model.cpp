@@ -115,6 +115,12 @@ std::string family_name(Family family) {
   return kNames.at(static_cast<std::size_t>(family));
 }
 
+bool depends_on_order(const std::string& name) {
+  constexpr Family kOrderless[] = {Family::kAverage, Family::kMaximum, Family::kMinimum,
+                                   Family::kDeviation};
+  return std::ranges::find(kOrderless, name, family_name) == std::end(kOrderless);
+}
+
 torch::Tensor summarise(Family family, const torch::Tensor& features, const PackedBatch& batch,
                         const SummaryRead& read) {
   const FrameGrid frames = grid_of(features, batch, read.may_lack);

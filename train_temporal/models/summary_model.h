@@ -30,6 +30,8 @@ inline constexpr double kMinSummaryVariance = 1e-12;
 
 // "mean", "last − first", …: in reports.
 std::string family_name(Family family);
+// False for those that are the same in any order of the frames. `name`: as above.
+bool depends_on_order(const std::string& name);
 
 struct SummaryRead {
   bool per_second = false;  // slopes per second; else per frame

@@ -107,6 +107,7 @@ struct ModelResult {
   // [fold][fit] the family of summaries that `summary` or `auto` chose, or kNoFamily if `auto`
   // chose the sequence model; empty for others.
   std::vector<std::vector<std::string>> families = {};
+  bool blind_to_order = false;  // each fit took a summary that is the same in any order of frames
   std::vector<FoldScores> folds = {};
   // [fit] the same exams by each single fit; `folds` is the average over fits.
   std::vector<std::vector<FoldScores>> fits = {};
@@ -232,10 +233,13 @@ struct TargetReport : RunFacts {
   std::vector<std::string> groups;   // of exams, for the table of characteristics
   DataOverview data;
   std::vector<ModelResult> models;  // the first is the main model; after evaluate_models()
-  std::vector<FoldChoice> choices;  // of the main model
-  FrameReport examples;             // of the main model
-  HeldOutExams held_out;            // likewise; no exams: not shown
-  std::string picture_note;         // HTML note on the page's thumbnails; "": none
+  // Beside `auto` its sequence model, and the same on shuffled frames: whether order matters to a
+  // model that reads it, whatever auto took. Empty, or two; after evaluate_report().
+  std::vector<ModelResult> in_order_and_shuffled = {};
+  std::vector<FoldChoice> choices;               // of the main model
+  FrameReport examples;                          // of the main model
+  HeldOutExams held_out;                         // likewise; no exams: not shown
+  std::string picture_note;                      // HTML note on the page's thumbnails; "": none
   std::optional<double> applied_threshold = {};  // decision threshold of an evaluation
   Questions questions;
   std::vector<OperatingFigure> operating_points;  // set by evaluate_report(), as requested

@@ -81,6 +81,46 @@ void add_sections(html::Page& page, const SectionBlock& block, const TargetRepor
 
 }  // namespace
 
+namespace {
+
+// Figures know classes by their numbers only.
+void name_classes(MetricValue& figure, const std::vector<std::string>& classes) {
+  constexpr std::string_view kNumber = "class number ";
+  const std::size_t at = figure.undefined.find(kNumber);
+  if (at == std::string::npos) return;
+  const std::size_t digits = at + kNumber.size();
+  const std::size_t end =
+      std::min(figure.undefined.find_first_not_of("0123456789", digits), figure.undefined.size());
+  const std::size_t number = std::stoul(figure.undefined.substr(digits, end - digits));
+  figure.undefined.replace(at, end - at, concat("class '", classes.at(number), "'"));
+}
+
+template <class Figure>
+void name_classes_of_both(Figure& figure, const std::vector<std::string>& classes) {
+  for (Estimate* one : {&figure.mean_over_folds, &figure.pooled})
+    for (MetricValue* value : {&one->value, &one->low, &one->high}) name_classes(*value, classes);
+}
+
+void name_classes(std::vector<MetricSummary>& figures, const std::vector<std::string>& classes) {
+  for (MetricSummary& figure : figures) {
+    name_classes_of_both(figure, classes);
+    for (MetricValue& value : figure.per_fold) name_classes(value, classes);
+  }
+}
+
+void name_classes(TargetReport& report) {
+  for (std::vector<ModelResult>* models : {&report.models, &report.in_order_and_shuffled}) {
+    for (ModelResult& model : *models) {
+      name_classes(model.summary, report.classes);
+      for (PairedDifference& one : model.difference) name_classes_of_both(one, report.classes);
+    }
+  }
+  for (SubgroupColumn& column : report.subgroups)
+    for (Subgroup& group : column.groups) name_classes(group.summary, report.classes);
+}
+
+}  // namespace
+
 void evaluate_report(RunReport& run) {
   std::size_t models = 0;
   for (const TargetReport& report : run.targets) models += report.models.size();
@@ -95,6 +135,15 @@ void evaluate_report(RunReport& run) {
       if (section.evaluate != nullptr) section.evaluate(report);
     });
     know_that_groups_differ(report);
+    if (!report.in_order_and_shuffled.empty()) {
+      TargetReport pair;
+      static_cast<RunFacts&>(pair) = report;
+      pair.models = std::move(report.in_order_and_shuffled);
+      evaluate_models(pair.models, report.bootstrap.level);
+      know_that_groups_differ(pair);
+      report.in_order_and_shuffled = std::move(pair.models);
+    }
+    name_classes(report);
     if (run.targets.size() > 1 && is_binary(report)) binary.push_back(std::move(tables));
   }
   if (binary.size() < 2) return;

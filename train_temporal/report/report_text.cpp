@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <string_view>
@@ -26,6 +27,7 @@ std::string with_interval(const Estimate& estimate, const std::string& sign) {
   if (!estimate.low.defined()) return concat(text, kNoInterval, estimate.low.undefined, "]");
   const bool certain = estimate.low.value == estimate.high.value && sign.empty();
   if (certain && estimate.value.value == 0.5) return text + " [all exams have one score]";
+  if (certain && estimate.value.value == 0) return text + " [no exam tells them apart]";
   return text + " [" + figure_text(estimate.low) + ", " + figure_text(estimate.high) + "]";
 }
 
@@ -37,8 +39,8 @@ std::size_t repeats_of(const ModelResult& model) {
 
 std::string figure_text(const MetricValue& figure) {
   if (!figure.defined()) return "undefined: " + figure.undefined;
-  const std::string text = fixed(figure.value, 3);
-  return text == "-0.000" ? "0.000" : text;
+  const std::string size = fixed(std::abs(figure.value), 3);
+  return figure.value < 0 && size != "0.000" ? "−" + size : size;
 }
 
 std::string interval_text(const Estimate& estimate) {
@@ -63,6 +65,12 @@ std::string ratio_text(double part, double all) {
 
 html::Body figures_table(const std::vector<std::string>& header, html::Rows rows) {
   static const std::vector<std::string> kMarks = {"*", "†", "‡", "§", "‖", "¶"};
+  // "¶", then "**"
+  const auto mark = [](std::size_t place) {
+    std::string text;
+    for (std::size_t i = 0; i <= place / kMarks.size(); ++i) text += kMarks[place % kMarks.size()];
+    return text;
+  };
   std::vector<std::string> reasons;
   for (auto& row : rows) {
     for (std::string& cell : row) {
@@ -72,14 +80,13 @@ html::Body figures_table(const std::vector<std::string>& header, html::Rows rows
       const std::string reason = cell.substr(from, end - from);
       const auto place =
           static_cast<std::size_t>(std::ranges::find(reasons, reason) - reasons.begin());
-      if (place == kMarks.size()) continue;  // the reason stays where it is
       if (place == reasons.size()) reasons.push_back(reason);
-      cell.replace(at, end + 1 - at, " " + kMarks[place]);
+      cell.replace(at, end + 1 - at, " " + mark(place));
     }
   }
   html::Body body = html::table(header, rows);
   for (std::size_t i = 0; i < reasons.size(); ++i)
-    body += html::note(concat(kMarks[i], " no interval: ", reasons[i], "."));
+    body += html::note(concat(mark(i), " no interval: ", reasons[i], "."));
   return body;
 }
 
@@ -127,8 +134,8 @@ std::string folds_of(const MetricSummary& summary) {
 
 std::string present_text(const MetricSummary& summary) {
   if (!summary.by_fold || !summary.over_classes_present.defined()) return {};
-  return concat("; over all folds ", fixed(summary.over_classes_present.value, 3),
-                " as the mean of the classes that each holds");
+  return concat("; ", fixed(summary.over_classes_present.value, 3), " over all ",
+                summary.per_fold.size(), " folds, each by the classes that it holds");
 }
 
 std::string search_text(const std::vector<Json>& settings) {
@@ -278,7 +285,7 @@ constexpr Claim kClaims[] = {
     // If such a simple model is better, that is stated first: the run then has no finding.
     {.control = "summary",
      .said = ClaimCondition::kIfLearntOrWorse,
-     .figures = "{metric} of it",
+     .figures = "{metric} of the linear model",
      .better = "A linear model on summaries of the frames gives less than {main} ({figures}).",
      .worse = "A linear model on summaries of the frames does better than {main} ({figures}): use "
               "it (--model summary), or look for inputs and settings with which {main} finds as "
@@ -318,15 +325,15 @@ constexpr Claim kClaims[] = {
     baseline(kOnlyStream, "The stream {stream} alone"),
     {.control = "blank",
      .said = ClaimCondition::kIfLearnt,
-     .figures = "{metric} of it",
-     .better = "The features carry part of what {main} found: without them, with {rest} alone, "
-               "it does worse ({figures}).",
-     .worse = "The features do not carry what {main} found: without them, with {rest} alone, it "
+     .figures = "{metric} without them",
+     .better = "The features carry part of what {main} found: without them, {rest}, it "
+               "does worse ({figures}).",
+     .worse = "The features do not carry what {main} found: without them, {rest}, it "
               "does better ({figures}).",
-     .equal = "The features do not carry what {main} found: without them, with {rest} alone, it "
+     .equal = "The features do not carry what {main} found: without them, {rest}, it "
               "does as well, within {margin} ({figures}).",
-     .undecided = "Whether the features carry what {main} found is undecided: without them, with "
-                  "{rest} alone, it may do as well ({figures}).",
+     .undecided = "Whether the features carry what {main} found is undecided: without them, "
+                  "{rest}, it may do as well ({figures}).",
      .unexamined = "features rather than times{and covariates} (control 'blank')",
      .arises = order_matters},
     {.control = "covariates",
@@ -501,12 +508,32 @@ std::string on_patients(const TargetReport& report) {
   return "On patients of whom it is not known whether they took part in its training";
 }
 
-std::string caution(const TargetReport& report) {
+// A mean over folds counts a fold of two exams as one of a hundred.
+std::string unlike_folds(const ModelResult& model, const MetricSummary& figure,
+                         const std::string& rows) {
+  constexpr std::size_t kUnlike = 5;
+  std::size_t least = std::numeric_limits<std::size_t>::max(), most = 0;
+  for (std::size_t f = 0; f < model.folds.size(); ++f) {
+    if (!figure.per_fold[f].defined()) continue;
+    least = std::min(least, model.folds[f].exams.size());
+    most = std::max(most, model.folds[f].exams.size());
+  }
+  if (!figure.by_fold || most <= kUnlike * least) return {};
+  return concat(" Each fold counts once in this mean, the smallest with ", least, " ", rows,
+                " as the largest with ", most,
+                figure.pooled.value.defined()
+                    ? concat("; all of them ranked together give ", interval_text(figure.pooled))
+                    : "",
+                ".");
+}
+
+std::string caution(const TargetReport& report, const Estimate& figure) {
   constexpr std::size_t kFewGroups = 10;
   if (report.seen == Seen::kCopies)
     return " That is too good, and nothing that follows holds for other patients (see Warnings).";
   if (!report.held_out_by.empty() && report.models.front().folds.size() < kFewGroups)
-    return " So few groups say little of another one, and groups differ: the interval is wide.";
+    return concat(" So few groups say little of another one, and groups differ",
+                  figure.low.defined() ? ": the interval is wide." : ".");
   return "";
 }
 
@@ -526,7 +553,8 @@ std::string about_the_model(const TargetReport& report) {
   return concat(
       on_patients(report), ", ", model.name, " reaches ", article_of(report), " ",
       main_name(report), " of ", interval_text(standing.estimate), " (",
-      origin_text(model, *figure), ").", caution(report),
+      origin_text(model, *figure), ").", unlike_folds(model, *figure, rows_name(report)),
+      caution(report, standing.estimate),
       filled(row->says, {{"chance", concat(standing.chance)},
                          {"wider", standing.beyond_folds ? "" : ", wider as folds share exams,"},
                          {"ranks", standing.ranks ? interval_text(*standing.ranks) : ""}}));
@@ -580,7 +608,8 @@ Words words_for(const TargetReport& report) {
           {"against", report.against},
           {"margin", concat("±", fixed(kMargin, 2))},
           {"Single", single_text(report)},
-          {"rest", covariates ? "times, length and covariates" : "times and length"},
+          {"rest", concat("with ", covariates ? "times, length and covariates" : "times and length",
+                          " alone")},
           {"and covariates", covariates ? " and covariates" : ""},
           {"covariates", covariate_names(report)},
           {"facts", "sequence length, timing, frame size and file type"}};
@@ -603,7 +632,12 @@ std::vector<Control> controls_of(const Claim& claim, const TargetReport& report)
   return controls;
 }
 
+// A `blank` that is shown neither times nor lengths that differ.
+constexpr const char* kNothingIsLeft = "with nothing that differs between exams";
+
 Words words_for(const Claim& claim, const Control& control, Words words) {
+  if (claim.control == "blank" && control.figure.low.value == control.figure.high.value)
+    words.insert(words.begin(), {"rest", kNothingIsLeft});
   if (claim.control == kOnlyStream)
     words.emplace_back("stream", control.name.substr(claim.control.size()));
   const std::string what = filled(claim.what, words);
@@ -633,31 +667,96 @@ std::string sentence_of(const Claim& claim, const Control& control, const Target
   return std::string(claim.undecided);
 }
 
+// The sentences of a verdict as they are made.
+struct Sentences {
+  std::vector<std::string> lines, unexamined;
+  bool learnt = false, compare = false, of_one_seed = false;
+
+  void add(const Claim& claim, const Control& control, const TargetReport& report,
+           const Words& words) {
+    const bool worse = control.main_is == Comparison::kWorse;
+    lines.insert(
+        worse && claim.worse_leads ? lines.begin() : lines.end(),
+        filled(sentence_of(claim, control, report, learnt), words_for(claim, control, words)));
+    of_one_seed = of_one_seed || control.is_of_one_seed();
+    compare = true;
+  }
+};
+
+// What goes without a comparison; "" otherwise. A model that took summaries in all fits may be the
+// very linear model that it would be compared with; where these are the same in any order of the
+// frames, shuffled ones tell nothing of it.
+std::string without_comparison(const Claim& claim, const std::vector<Control>& controls,
+                               const TargetReport& report) {
+  const ModelResult& main = report.models.front();
+  const auto [all, summaries] = taken_by(main);
+  if (claim.control == "shuffled" && main.blind_to_order)
+    return concat("The order of frames plays no part in what ", main.name, " found: it took ",
+                  families_text(main), ", and no order changes these.");
+  const auto is_same = [](const Control& one) {
+    return one.ahead.low.value == one.ahead.high.value;
+  };
+  if (claim.control == "summary" && all > 0 && summaries == all &&
+      std::ranges::any_of(controls, is_same))
+    return concat(main.name, " is a linear model on summaries of the frames: it took one in all ",
+                  all, " fits (", families_text(main), ").");
+  return {};
+}
+
+// The sequence model beside `auto` reads order, whatever auto took.
+void add_order(Sentences& sentences, const Claim& claim, const TargetReport& report, Words words) {
+  const std::vector<ModelResult>& pair = report.in_order_and_shuffled;
+  if (pair.empty() || taken_by(report.models.front()).summaries == 0) return;
+  const Metric metric = main_metric(report.scale);
+  const MetricSummary *in_order = find_metric(pair[0].summary, metric),
+                      *shuffled = find_metric(pair[1].summary, metric);
+  const PairedDifference* ahead = find_metric(pair[1].difference, metric);
+  if (!is_better_than_chance(report, in_order->primary()) || !ahead->primary().value.defined())
+    return;
+  words.insert(words.begin(), {"main", pair[0].name});
+  sentences.add(claim,
+                {pair[0].name, shuffled->primary(), ahead->primary(), compare(ahead->primary())},
+                report, words);
+}
+
+void add_claim(Sentences& sentences, const Claim& claim, const TargetReport& report,
+               const Words& words) {
+  const bool arises = claim.arises != nullptr && claim.arises(report);
+  if (claim.only_if_arises && !arises) return;
+  const std::vector<Control> controls = controls_of(claim, report);
+  const std::string instead = without_comparison(claim, controls, report);
+  if (!instead.empty() && sentences.learnt && (arises || !controls.empty()))
+    sentences.lines.push_back(instead);
+  for (const Control& control : controls) {
+    const bool worse = control.main_is == Comparison::kWorse;
+    const bool said = sentences.learnt || claim.said == ClaimCondition::kAlways ||
+                      (claim.said == ClaimCondition::kIfLearntOrWorse && worse);
+    if (said && instead.empty()) sentences.add(claim, control, report, words);
+  }
+  if (claim.control == "shuffled") add_order(sentences, claim, report, words);
+  if (controls.empty() && arises && instead.empty() && report.models.front().name != claim.control)
+    sentences.unexamined.push_back(filled(claim.unexamined, words));
+}
+
 }  // namespace
 
+std::string claims_text(const TargetReport& report) {
+  if (report.bootstrap.level >= kClaimLevel) return {};
+  return concat("Claims take intervals of ", fixed(100 * kClaimLevel, 0),
+                " %, as several are made at once, and those of ", level_text(report),
+                " are printed: a difference may be undecided although its printed interval "
+                "excludes 0.");
+}
+
 std::vector<std::string> verdict(const TargetReport& report) {
-  std::vector<std::string> lines = {about_the_model(report)}, unexamined;
-  const bool learnt = has_learnt(report);
-  bool of_one_seed = false;
-  const Words common = words_for(report);
-  for (const Claim& claim : claims()) {
-    const bool arises = claim.arises != nullptr && claim.arises(report);
-    if (claim.only_if_arises && !arises) continue;
-    const std::vector<Control> controls = controls_of(claim, report);
-    for (const Control& control : controls) {
-      const bool worse = control.main_is == Comparison::kWorse;
-      const bool said = learnt || claim.said == ClaimCondition::kAlways ||
-                        (claim.said == ClaimCondition::kIfLearntOrWorse && worse);
-      if (!said) continue;
-      lines.insert(
-          worse && claim.worse_leads ? lines.begin() : lines.end(),
-          filled(sentence_of(claim, control, report, learnt), words_for(claim, control, common)));
-      of_one_seed = of_one_seed || control.is_of_one_seed();
-    }
-    if (controls.empty() && arises && report.models.front().name != claim.control)
-      unexamined.push_back(filled(claim.unexamined, common));
-  }
-  if (of_one_seed) lines.emplace_back(kMoreSeeds);
+  Sentences sentences{{about_the_model(report)}, {}, has_learnt(report)};
+  const Words words = words_for(report);
+  for (const Claim& claim : claims()) add_claim(sentences, claim, report, words);
+  std::vector<std::string>& lines = sentences.lines;
+  const std::vector<std::string>& unexamined = sentences.unexamined;
+  if (const std::string at_99 = claims_text(report); sentences.compare && !at_99.empty())
+    lines.push_back(at_99);
+  if (sentences.of_one_seed) lines.emplace_back(kMoreSeeds);
   if (!unexamined.empty() && report.against.empty())
     lines.push_back(concat("Not examined: how much of what ", report.models.front().name,
                            " found comes from ", join(unexamined, ", or from "),
@@ -943,6 +1042,8 @@ Json metrics_json(const TargetReport& report) {
   });
   if (report.per_frame) json["masked_frames"] = report.data.masked_frames;
   for (const ModelResult& model : report.models) json["models"].push_back(to_json(model));
+  for (const ModelResult& model : report.in_order_and_shuffled)
+    json["in_order_and_shuffled"].push_back(to_json(model));
   for (const FoldChoice& choice : report.choices) json["folds"].push_back(to_json(choice));
   return json;
 }
@@ -993,6 +1094,11 @@ std::string summary_text(const TargetReport& report) {
                    padded(interval_text(figure->primary()), 24), " ",
                    difference_text(ahead->primary()), "\n");
   }
+  if (const auto& pair = report.in_order_and_shuffled; !pair.empty())
+    text += concat(pair[0].name, " on shuffled frames: ",
+                   interval_text(find_metric(pair[1].summary, metric)->primary()), ", and ",
+                   pair[0].name, " in order ahead by ",
+                   difference_text(find_metric(pair[1].difference, metric)->primary()), "\n");
   for_sections(report, [&](const Section& section) {
     if (section.text != nullptr) text += section.text(report);
   });

@@ -82,6 +82,9 @@ struct ScaleWords {
 };
 const ScaleWords& words_of(Scale scale);
 
+// At which level the verdict claims, where printed intervals are of another; "" otherwise.
+std::string claims_text(const TargetReport& report);
+
 // The sentences of a report about each control.
 
 // Stands for a control's name: the model of another run that the report compares with.

@@ -548,6 +548,22 @@ std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder&
   return all;
 }
 
+std::vector<FinishedFit> shuffled_grus(const Experiment& experiment, const RunFolder& folder) {
+  std::vector<FinishedFit> found;
+  if (!experiment.options.trains(kGru.name) || !experiment.fits_within_auto(kGru.name))
+    return found;
+  for (FinishedFit& fit : plan(experiment)) {
+    const NamedModel* model = find_model(fit.name.model);
+    const bool shuffled = model != nullptr && model->order == FrameOrder::kShuffled;
+    if (!shuffled || fit.name.frame != kSequence) continue;
+    fit.record = read_record(folder.record(fit.name));
+    fit.record.weights.clear();
+    fit.name.frame.clear();
+    found.push_back(std::move(fit));
+  }
+  return found;
+}
+
 void run_fits(const Experiment& experiment, const RunFolder& folder, const char* verb,
               std::vector<FinishedFit>& fits) {
   std::size_t done = 0;

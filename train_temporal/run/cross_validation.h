@@ -113,6 +113,9 @@ int threads_of_tuning(const Experiment& experiment, const Json& begun);
 // fit depends only on its name and the configuration, and its record is published atomically, so
 // that doing a fit twice gives the same run.
 std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder& folder);
+// What run_fits() has fitted as what `shuffled` may take in each fit beside `auto`: `gru` on
+// shuffled frames, under the name `shuffled`. Empty where `gru` or `shuffled` is not compared.
+std::vector<FinishedFit> shuffled_grus(const Experiment& experiment, const RunFolder& folder);
 // The same for given fits; `verb` is for the progress bar.
 void run_fits(const Experiment& experiment, const RunFolder& folder, const char* verb,
               std::vector<FinishedFit>& fits);

@@ -1,7 +1,9 @@
 #include "train_temporal/run/methods.h"
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
+#include <map>
 #include <string_view>
 
 #include "common/text/text.h"
@@ -356,6 +358,13 @@ std::string statistics_paragraph(const Json& config, const Json& results) {
   return text + missing_folds_sentence(result) + conventions(results);
 }
 
+// What predicts the label without images.
+std::string confound_paragraph(const Json& result) {
+  const Json confounds = result.value("confounds", Json::object());
+  const std::string said = confounds.value("said", std::string());
+  return said.empty() ? "" : printable(said) + "\n\n";
+}
+
 std::string findings(const Json& result) {
   std::string text = concat("Findings on ", quoted(result.at("target")), ":\n\n");
   for (const Json& line : result.at("verdict")) text += concat("- ", printable(shown(line)), "\n");
@@ -436,10 +445,24 @@ std::string references_of(const std::string& text) {
 
 }  // namespace
 
-std::string methods_text(const Json& config, const Json& summary) {
+Json readable(Json config) {
+  static const std::map<std::string, std::string> kPrecisions = {
+      {"Float", "float32"}, {"BFloat16", "bfloat16"}, {"Half", "float16"}};
+  if (config.is_structured())
+    for (Json& value : config) value = readable(std::move(value));
+  if (config.is_number_float() && std::isfinite(config.get<double>()))
+    return std::stod(concat(config.get<double>()));
+  if (config.is_object() && config.contains("precision") && config["precision"].is_string())
+    if (const auto known = kPrecisions.find(config["precision"]); known != kPrecisions.end())
+      config["precision"] = known->second;
+  return config;
+}
+
+std::string methods_text(const Json& run, const Json& summary) {
+  const Json config = readable(run);
   const Json results = results_of(summary);
   std::string found;
-  for (const Json& result : results) found += findings(result);
+  for (const Json& result : results) found += findings(result) + confound_paragraph(result);
   const std::string text = concat(
       "# Methods\n\nWritten by Coldframe from config.json and summary.json. Read it "
       "against your study before you use it.\n\n",

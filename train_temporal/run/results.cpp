@@ -502,6 +502,23 @@ void add_model(TargetReport& report, const ModelPredictions& model, std::size_t 
   const bool may_choose = model.model == kAutoModel;
   if (model.model == kBlank || (!may_choose && std::ranges::all_of(result.families, none)))
     result.families.clear();
+  result.blind_to_order =
+      !result.families.empty() && std::ranges::all_of(result.families, [](const auto& fold) {
+        return std::ranges::none_of(
+            fold, [](const std::string& one) { return one == kNoFamily || depends_on_order(one); });
+      });
+}
+
+// The sequence model beside `auto`, and the same on shuffled frames.
+void add_order(TargetReport& report, const ModelPredictions& shuffled, std::size_t target,
+               const ResolvedQuestions& asked) {
+  const std::string& name = report.models.front().sequence_model;
+  const auto in_order = std::ranges::find(report.models, name, &ModelResult::name);
+  if (in_order == report.models.end()) return;
+  report.in_order_and_shuffled = {*in_order};
+  add_model(report, shuffled, target, asked);
+  report.in_order_and_shuffled.push_back(std::move(report.models.back()));
+  report.models.pop_back();
 }
 
 void describe_asked(TargetReport& report, const Cohort& cohort, std::size_t target,
@@ -560,7 +577,7 @@ std::vector<ModelPredictions> assemble(const std::vector<FinishedFit>& fits, con
 
 RunReport report_of(const std::vector<ModelPredictions>& models, const RunFacts& run,
                     const Cohort& cohort, const std::vector<std::size_t>& used,
-                    const ResolvedQuestions& asked) {
+                    const ResolvedQuestions& asked, std::span<const ModelPredictions> shuffled) {
   const ModelPredictions& main = models.front();
   RunReport result;
   for (std::size_t t = 0; t < cohort.targets.size(); ++t) {
@@ -572,6 +589,7 @@ RunReport report_of(const std::vector<ModelPredictions>& models, const RunFacts&
     if (t == 0) report.warnings = cohort.warnings;
     describe_asked(report, cohort, t, used, asked);
     for (const ModelPredictions& model : models) add_model(report, model, t, asked);
+    for (const ModelPredictions& model : shuffled) add_order(report, model, t, asked);
     for (std::size_t f = 0; f < main.splits.size(); ++f)
       report.choices.push_back(choice_of(*main.splits[f], main.readouts[f][t], cohort));
   }

@@ -73,10 +73,12 @@ std::vector<ModelPredictions> assemble(const std::vector<FinishedFit>& fits, con
 PredictionTable table_of(const Cohort& cohort);
 
 // The report on models (the first is the main one) with all metrics: for each target over the
-// labelled exams of `used`, or their frames, averaged as requested.
+// labelled exams of `used`, or their frames, averaged as requested. `shuffled`: none, or the
+// sequence model of `auto` on shuffled frames.
 RunReport report_of(const std::vector<ModelPredictions>& models, const RunFacts& run,
                     const Cohort& cohort, const std::vector<std::size_t>& used,
-                    const ResolvedQuestions& asked);
+                    const ResolvedQuestions& asked,
+                    std::span<const ModelPredictions> shuffled = {});
 
 // Sets the description of the target in a report.
 void describe_target(TargetReport& report, const Target& target);

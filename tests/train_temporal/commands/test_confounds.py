@@ -1,4 +1,5 @@
 """What predicts the labels without images is found, at the stated rate; exams of other kinds and falling times are told."""
+import html
 import json
 
 import numpy as np
@@ -126,8 +127,31 @@ def test_the_label_in_other_words_and_values_of_one_class_are_told(tmp_path):
     assert summary["confounds"]["columns"] == 2  # not the names, which no two patients share
     assert found(summary)["finding"]["tells_class"]
     only = int((source == "A").sum())
-    assert f"{only} of the 50 exams of class '0' have source 'A', which no exam of another class has" in done.stdout
-    assert "finding tells 'label' of every exam" in done.stdout and "`finding` alone" not in done.stdout
+    assert f"{only} of the 50 exams of class '0' have `source` 'A', which no exam of another class has" in done.stdout
+    assert "`finding` tells 'label' of every exam" in done.stdout and "`finding` alone" not in done.stdout
+
+
+def test_a_site_is_told_before_a_grade_of_the_outcome_in_terminal_report_and_methods(tmp_path):
+    random = np.random.default_rng(8)
+    labels = np.arange(120) % 2
+    site = np.where(random.uniform(size=120) < 0.25, 1 - labels, labels)
+    columns = {"grade": np.where(labels == 1, 1 + np.arange(120) % 3, 0), "noise": random.integers(0, 3, 120),
+               "site": [f"s{value}" for value in site]}
+    columns["grade"][:3] = 1  # two patients more than one class has
+    summary, done = trained(tmp_path, cohort(tmp_path, labels, columns))
+    assert {name: one["may_be_label"] for name, one in found(summary).items()} == {"grade": True, "site": False}
+    assert "noise" in summary["confounds"]["not_found"]
+    assert done.stdout.index("`site` alone reaches") < done.stdout.index("`grade` alone reaches")
+    assert "it may be the outcome in other words, so leave it out of --covariates." in done.stdout
+    assert "--group grade" not in done.stdout and "Looked at and not found: `noise`" in done.stdout
+    said = summary["confounds"]["said"]
+    figure = found(summary)["site"]["figure"]
+    assert said.startswith(f"Without any image `site` alone reaches AUROC {figure['value']:.3f} [{figure['low']:.3f}, ")
+    assert "(--folds groups --group site)" in said and said.endswith("2 predict it.")
+    assert f"\n{said}\n" in (tmp_path / "run" / "METHODS.md").read_text()
+    page = html.unescape((tmp_path / "run" / "report.html").read_text())
+    assert page.index(said) < page.index("Models and controls" if "Models and controls" in page else "Decisions")
+    assert page.count("(--folds groups --group site)") == 2  # under Result, and in its own section
 
 
 def test_a_trait_of_one_class_of_three_is_found_beside_a_class_of_few_patients(tmp_path):

@@ -51,7 +51,7 @@ def test_a_change_beside_a_level_of_the_patient_is_found(change):
     chosen = summary["models"][1]["families"]
     assert chosen == [["slope"], ["slope"]]
     page = (folder / "run" / "report.html").read_text()
-    assert "What each fold took of every feature over the frames, for summary:" in page
+    assert "What summary took in each fold: a summary of every feature over the frames." in page
 
 
 def test_the_trend_over_visits_is_found(tmp_path):

@@ -81,3 +81,12 @@ def test_models_without_times_do_not_ask_for_any(tmp_path):
     assert done.returncode == 0 and "times known" not in done.stderr, done.stderr
     done = coldframe("evaluate", "--run", tmp_path / "run", "--cache", tmp_path / "bare.cache", "--json")
     assert json.loads(done.stdout)["shift"]["intervals"]["exams"] == 0
+
+
+@pytest.mark.parametrize("times,said", [([0.0, 0.5, 1.0], "even"), ([None] * 3, "unknown")])
+def test_times_that_are_not_shown_are_even_or_unknown(tmp_path, times, said):
+    random = np.random.default_rng(7)
+    exams = [exam(number, 3, str(number % 2), time_s=times) for number in range(24)]
+    cache = make_cache(tmp_path, exams, [random.normal(size=(3, 4)) for _ in exams])
+    done = succeed("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", *quick("--folds", 2, "--epochs", 1))
+    assert f"time intervals are {said}: not shown to the model (--time on to show them)" in done.stderr

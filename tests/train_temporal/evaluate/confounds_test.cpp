@@ -99,6 +99,56 @@ TEST(Confounds, CountPatientsAndNotExams) {
   EXPECT_LE(found, 5u);  // of 40 at 5 %: more would be 1 in 70
 }
 
+struct Told {
+  const char* of;
+  bool may_be_label;
+  std::string (*value)(int label, int i);
+};
+
+// A grade of severity, a coarser class, and a number that fills in are the label in other words; a
+// site that says much of it is not.
+TEST(Confounds, AreToldFromTheLabelInOtherWords) {
+  const Told cases[] = {
+      {"a finer grade, with exceptions", true,
+       [](int label, int i) { return concat(i % 16 == 0 ? 1 : 2 + 2 * label + i % 2); }},
+      {"whether there is anything", true, [](int label, int) { return concat(label > 0); }},
+      {"a grade that half of the patients lack", true,
+       [](int label, int i) { return i % 2 ? "" : concat(label); }},
+      {"a measurement of it", true, [](int label, int i) { return concat(100 * label + i % 9); }},
+      {"a site of nine in ten", false,
+       [](int label, int i) { return concat("s", i % 10 == 0 ? 1 - (label > 0) : label > 0); }},
+      {"many small sites", false,
+       [](int label, int i) { return concat("s", (label > 0 ? 0 : 40) + i % 40); }},
+      {"a finding that most lack", false,
+       [](int label, int i) { return concat(label > 0 && i % 4 == 0); }}};
+  for (const Told& one : cases) {
+    std::vector<int> label;
+    ExamTrait trait{one.of, false, {}};
+    for (int i = 0; i < 240; ++i) {
+      label.push_back(i % 3);
+      trait.values.push_back(one.value(i % 3, i / 3));
+    }
+    const Confounds result = find_confounds(labels_of(label, 3), {trait}, 0.95);
+    ASSERT_EQ(result.found.size(), 1u) << one.of;
+    EXPECT_EQ(result.found.front().may_be_label, one.may_be_label) << one.of;
+    EXPECT_TRUE(result.not_found.empty());
+  }
+}
+
+TEST(Confounds, NameWhatWasLookedAtAndNotFound) {
+  std::vector<int> label;
+  ExamTrait site{"site", false, {}}, size{"the frame size", true, {}};
+  for (int i = 0; i < 80; ++i) {
+    label.push_back(i % 2);
+    site.values.push_back(concat(i % 2));
+    size.values.push_back(concat(i / 2 % 2));
+  }
+  const Confounds result = find_confounds(labels_of(label, 2), {site, size}, 0.95);
+  ASSERT_EQ(result.not_found.size(), 1u);
+  EXPECT_EQ(result.not_found.front().name, "the frame size");
+  EXPECT_TRUE(result.not_found.front().of_file);
+}
+
 // Each fold holds one patient, and so one number.
 TEST(Confounds, AreNotFoundWhereNoFoldHasTwoNumbers) {
   ConfoundLabels labels{{0, 0, 1, 1}, {0, 0, 0, 0}, 0, {1, 1, 2, 2}};

@@ -39,6 +39,10 @@ TEST(Bounds, OfErrorsReachFurtherUpwardsWhereFewPatientsMakeThem) {
   EXPECT_NEAR(arms(0.3).first, 0.16299, 1e-4);
   EXPECT_NEAR(arms(0.3).second, 0.26503, 1e-4);
   EXPECT_EQ(bounds_of(metric_named("brier"), 0.1, {0.01, 9, 10}, 0.95).low.value, 0.0);
+  // Where few patients make most of the error, the inverse of the cubic would reach 8 errors far.
+  EXPECT_LT(arms(0.499).second, 3.1 * 0.1);
+  EXPECT_GT(arms(0.499).second, arms(0.3).second);
+  EXPECT_EQ(arms(0.499), arms(0.9));
 }
 
 // A mean of errors of which few are large: Hall 1992, with a skewness that is greater by 1 than
@@ -62,13 +66,14 @@ TEST(Summarize, TakesErrorsToBeMoreSkewedThanFewPatientsShow) {
     cubes += std::pow(error - mean, 3);
   }
   const double g1 = cubes / n / std::pow(squares / n, 1.5) * std::sqrt(n * (n - 1)) / (n - 2);
-  const double deviation = std::sqrt(squares / (n - 1) / n), g = (g1 + 1) / std::sqrt(n);
-  const auto reach = [&](double t) {
-    return deviation * 3 / g * (std::cbrt(1 + g * (t - g / 6)) - 1);
+  const double t = student_quantile(0.975, n - 1);
+  const double deviation = std::sqrt(squares / (n - 1) / n);
+  const double g = std::min((g1 + 1) / std::sqrt(n), 0.7 / t);
+  const auto reach = [&](double z) {
+    return deviation * 3 / g * (std::cbrt(1 + g * (z - g / 6)) - 1);
   };
   const auto summary = summarize(leave_out_patients(std::vector{fold}));
   const auto mae = std::ranges::find(summary, metric_named("mae"), &MetricSummary::metric);
-  const double t = student_quantile(0.975, n - 1);
   EXPECT_NEAR(mae->pooled.low.value, mean - reach(t), 1e-9);
   EXPECT_NEAR(mae->pooled.high.value, mean - reach(-t), 1e-9);
 }
@@ -88,6 +93,21 @@ TEST(Bounds, OfSharesAreModeratedWhereFewPatientsDecideTheVariance) {
   wide.trials = 40;
   EXPECT_EQ(bounds_of(metric_named("auroc"), 0.8, wide, 0.95).low.value,
             share_bounds(0.8, {0.01, 1e6, 20}, 0.95).low.value);
+}
+
+// From 0 to 1 says nothing.
+TEST(Bounds, AreNoneWhereEveryValueIsPossible) {
+  Spread few{5000, 2, 4};
+  const Bounds bounds = bounds_of(metric_named("kappa"), 0.1, few, 0.95);
+  EXPECT_EQ(bounds.low.undefined, "too small a sample to bound: 4 patients");
+  EXPECT_FALSE(bounds.high.defined());
+  few.units = 1;
+  EXPECT_EQ(bounds_of(metric_named("kappa"), 0.1, few, 0.95).low.undefined,
+            "too small a sample to bound: 1 patient, 4 needed");
+  few.units = 0;
+  few.are_pairs = true;
+  EXPECT_EQ(bounds_of(metric_named("auroc"), 0.1, few, 0.95).low.undefined,
+            "too small a sample to bound: no pair of patients, 4 needed");
 }
 
 // An RMSE of 10.5 is not 0 in any cohort of numbers: patients who make up most of the error are too

@@ -74,7 +74,27 @@ def test_by_default_a_fold_takes_the_summary_unless_the_model_is_clearly_better(
     assert "Fits by what they took: gru 0, summary 4." in (run / "METHODS.md").read_text()
     verdict = " ".join(summary_of(run)["verdict"])
     assert "The order of frames carries part of what auto found" in verdict
-    assert "A linear model on summaries of the frames does as well" in verdict
+    assert "auto is a linear model on summaries of the frames: it took one in all 4 fits (slope in each fit)." in verdict
+    assert "does as well" not in verdict  # as itself
+
+
+def test_order_is_judged_by_a_gru_beside_auto_at_no_cost(taken, tmp_path):
+    cache, words = taken[1], ["--epochs", 4, "--hidden", 8]
+    _, _, done = predictions(cache, tmp_path / "run", *words, "--compare", "gru,shuffled")
+    _, _, without = predictions(cache, tmp_path / "without", *words, "--compare", "shuffled")
+    summary = summary_of(tmp_path / "run")
+    in_order, shuffled = summary["in_order_and_shuffled"]
+    assert (in_order["name"], shuffled["name"]) == ("gru", "shuffled")
+    assert in_order["metrics"] == summary["models"][1]["metrics"] and summary["models"][1]["name"] == "gru"
+    # It is what a run of GRUs has for its twin.
+    alone = tmp_path / "alone"
+    predictions(cache, alone, *words, "--model", "gru", "--compare", "shuffled")
+    gru, twin = summary_of(alone)["models"]
+    assert gru["metrics"] == in_order["metrics"] and twin["metrics"] == shuffled["metrics"]
+    assert twin["first_model_minus_this"] == shuffled["first_model_minus_this"]
+    assert "gru on shuffled frames: " in done.stdout and "in_order_and_shuffled" not in summary_of(tmp_path / "without")
+    fits = [json.loads((tmp_path / run / "config.json").read_text())["fits"] for run in ("run", "without")]
+    assert fits[0] == fits[1]
 
 
 def test_what_chose_differently_predicts_and_is_evaluated(taken, tmp_path):

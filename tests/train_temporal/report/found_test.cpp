@@ -4,6 +4,7 @@
 
 #include "common/text/text.h"
 #include "tests/train_temporal/report/made_report.h"
+#include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
@@ -26,7 +27,8 @@ TEST(Verdict, SaysFirstThatASimplerModelDoesBetter) {
   EXPECT_THAT(lines[0], HasSubstr("slope in 4 of 5 fits, mean in 1"));
   EXPECT_THAT(lines[0], HasSubstr("use it (--model summary)"));
   EXPECT_THAT(made::page_of(report),
-              HasSubstr("What each fold took of every feature over the frames, for summary:"));
+              HasSubstr("What summary took in each fold: a summary of every feature over the "
+                        "frames."));
   EXPECT_THAT(metrics_json(report)["models"][2]["families"][2][0], "mean");
   const TargetReport worse = example({model("gru", 2.2), model("summary", 0.6)}, {"0", "1"});
   EXPECT_THAT(join(verdict(worse), "\n"), HasSubstr("summaries of the frames gives less than gru"));
@@ -46,6 +48,153 @@ TEST(Report, SaysHowManyFitsOfAutoAreSummaries) {
   const Json json = metrics_json(report);
   EXPECT_EQ(json["models"][0]["taken"], Json({{"gru", 3}, {"summary", 2}}));
   EXPECT_EQ(fits_text(main_model_of(json)), "gru 3, summary 2");
+}
+
+// Such summaries are the same in any order of frames, and the summary beside auto is what it took.
+TEST(Verdict, SaysOfSummariesInAllFitsWhatNeedsNoComparison) {
+  std::vector<ModelResult> models = {model("auto", 1.6), model("summary", 1.6),
+                                     model("shuffled", 1.5)};
+  models[0].learns_order = true;
+  models[0].sequence_model = "gru";
+  models[0].families = {{"mean"}, {"mean"}, {"maximum"}, {"mean"}, {"standard deviation"}};
+  models[0].blind_to_order = true;
+  models[1].families = models[0].families;
+  TargetReport report = example(models, {"0", "1"});
+  const std::string taken = "mean in 3 of 5 fits, standard deviation in 1, maximum in 1";
+  const std::string said = join(verdict(report), "\n");
+  EXPECT_THAT(said, HasSubstr(concat("auto is a linear model on summaries of the frames: it took "
+                                     "one in all 5 fits (",
+                                     taken, ").\n")));
+  EXPECT_THAT(said, HasSubstr(concat("The order of frames plays no part in what auto found: it "
+                                     "took ",
+                                     taken, ", and no order changes these.\n")));
+  EXPECT_THAT(said, Not(HasSubstr("does as well as auto")));
+  EXPECT_THAT(said, Not(HasSubstr("shuffled frames")));
+  EXPECT_THAT(summary_text(report), HasSubstr("0.000 [no exam tells them apart]\n"));
+
+  models.pop_back();  // and no shuffled control has to say so
+  report = example(models, {"0", "1"});
+  EXPECT_THAT(join(verdict(report), "\n"), HasSubstr("plays no part in what auto found"));
+  EXPECT_THAT(join(verdict(report), "\n"), Not(HasSubstr("(control 'shuffled')")));
+}
+
+// Whatever auto took, its sequence model reads order.
+TEST(Verdict, JudgesOrderByTheSequenceModelBesideAuto) {
+  std::vector<ModelResult> models = {model("auto", 1.6), model("gru", 1.6)};
+  models[0].learns_order = true;
+  models[0].sequence_model = "gru";
+  models[0].families = {{"mean"}, {"mean"}, {"mean"}, {"mean"}, {"mean"}};
+  models[0].blind_to_order = true;
+  RunReport run{{example(models, {"0", "1"})}, {}};
+  TargetReport& report = run.targets.front();
+  report.in_order_and_shuffled = {model("gru", 1.6), model("shuffled", 0.2)};
+  evaluate_report(run);
+  const Estimate ahead = report.in_order_and_shuffled[1].difference[0].primary();
+  EXPECT_GT(ahead.low.value, 0);
+  EXPECT_THAT(
+      join(verdict(report), "\n"),
+      HasSubstr(concat("The order of frames carries part of what gru found: it loses when it "
+                       "is trained and tested on shuffled frames (AUROC with shuffled "
+                       "frames ",
+                       interval_text(report.in_order_and_shuffled[1].summary[0].primary()),
+                       ", difference ", difference_text(ahead))));
+  EXPECT_THAT(summary_text(report), HasSubstr("gru on shuffled frames: "));
+  EXPECT_THAT(made::page_of(report), HasSubstr("gru on shuffled frames (control)"));
+  EXPECT_EQ(metrics_json(report)["in_order_and_shuffled"][1]["name"], "shuffled");
+  report.models[0].families.assign(5, {kNoFamily});  // auto is gru: one sentence says it
+  report.models[0].blind_to_order = false;
+  EXPECT_THAT(join(verdict(report), "\n"), Not(HasSubstr("what gru found")));
+}
+
+// Terminal, report and METHODS.md, which has the verdict.
+TEST(Verdict, SaysAtWhichLevelItClaims) {
+  TargetReport report = example({model("gru", 1.6), model("mean", 0.2)}, {"0", "1"});
+  const std::string said =
+      "Claims take intervals of 99 %, as several are made at once, and those "
+      "of 95 % are printed: a difference may be undecided although its "
+      "printed interval excludes 0.";
+  EXPECT_EQ(claims_text(report), said);
+  EXPECT_THAT(verdict(report), ::testing::Contains(said));
+  EXPECT_THAT(made::page_of(report), HasSubstr(said));
+  EXPECT_THAT(made::page_of(report), Not(HasSubstr("chance among patients does not explain")));
+  report.bootstrap.level = 0.99;
+  EXPECT_THAT(join(verdict(report), "\n"), Not(HasSubstr("Claims take")));
+}
+
+// What predicts the label by itself stands where the result does, and what may be the label in
+// other words hides no other.
+TEST(Report, SaysUnderResultWhatPredictsTheLabelWithoutImages) {
+  TargetReport report = example({model("gru", 1.6)}, {"0", "1"});
+  EXPECT_EQ(confound_sentence(report), "");
+  const auto reaches = [](double value) {
+    return Estimate{MetricValue::of(value), MetricValue::of(value - 0.1),
+                    MetricValue::of(value + 0.05)};
+  };
+  Confounds& confounds = report.confounds;
+  confounds = {metric_named("auroc"), 4, 2, 0.05 / 6, {}, {{"probe", false}, {"the date", true}}};
+  confounds.found = {{"label", false, false, reaches(0.95), 0.001, true, true},
+                     {"severity", false, false, reaches(0.921), 0.001, false, true},
+                     {"license", false, false, reaches(0.783), 0.001},
+                     {"the frame size", true, false, reaches(0.75), 0.001}};
+  const std::string first =
+      "`license` alone reaches AUROC 0.783 [0.683, 0.833] on 'abnormal': if it says where exams "
+      "come from, hold that out (--folds groups --group license)";
+  EXPECT_THAT(confound_sentence(report), ::testing::StartsWith("Without any image " + first));
+  EXPECT_THAT(confound_sentence(report),
+              HasSubstr("Of 6 columns and properties of the files, 4 predict it."));
+  const std::string page = made::page_of(report);
+  const std::size_t result = page.find("Without any image"), models = page.find("SD over folds");
+  EXPECT_LT(result, models);
+  EXPECT_THAT(page, HasSubstr("what to do"));
+  EXPECT_EQ(metrics_json(report)["confounds"]["said"], confound_sentence(report));
+
+  const std::string text = summary_text(report);
+  EXPECT_THAT(text, HasSubstr("`label` tells 'abnormal' of every exam"));
+  const std::size_t license = text.find(first), size = text.find("the frame size alone reaches"),
+                    severity = text.find(
+                        "`severity` alone reaches AUROC 0.921 [0.821, 0.971] on "
+                        "'abnormal': it may be the outcome in other words, so leave "
+                        "it out of --covariates.");
+  EXPECT_LT(license, size);
+  EXPECT_LT(size, severity);
+  EXPECT_NE(severity, text.npos);
+  EXPECT_THAT(text, Not(HasSubstr("--group severity")));
+  EXPECT_THAT(text, HasSubstr("Looked at and not found: `probe`, the date.\n"));
+}
+
+// A mean over folds counts a small one as a large one.
+TEST(Verdict, SaysThatFoldsAreUnlikeInSize) {
+  EXPECT_THAT(verdict(example({model("gru", 1.6)}, {"0", "1"}))[0],
+              Not(HasSubstr("counts once in this mean")));
+  ModelResult gru = model("gru", 1.6);
+  gru.folds[2].exams = exams_at(gru.folds[2].exams, std::vector<std::size_t>{0, 1, 2, 3});
+  gru.folds[2].patient.resize(4);
+  const TargetReport report = example({gru}, {"0", "1"});
+  EXPECT_THAT(verdict(report)[0],
+              HasSubstr(concat("Each fold counts once in this mean, the smallest with 4 exams as "
+                               "the largest with 24; all of them ranked together give ",
+                               interval_text(report.models[0].summary[0].pooled), ".")));
+}
+
+TEST(Report, SetsMinusSigns) {
+  const Estimate below{MetricValue::of(-0.0229), MetricValue::of(-0.03), MetricValue::of(-0.0001)};
+  EXPECT_EQ(difference_text(below), "−0.023 [−0.030, 0.000]");
+  html::Page page("p", "");
+  page.section("s", figures_table({"", "ahead"}, {{"gru", difference_text(below)}}));
+  EXPECT_THAT(page.finish(), HasSubstr("<td class=\"num\">−0.023"));
+}
+
+// Seven reasons are more than there are marks.
+TEST(Report, KeepsReasonsOutOfCells) {
+  html::Rows rows;
+  for (int i = 0; i < 8; ++i) rows.push_back({concat("0.5 [no interval: reason ", i, "]")});
+  html::Page page("p", "");
+  page.section("s", figures_table({"AUROC"}, rows));
+  const std::string text = page.finish();
+  EXPECT_THAT(text, HasSubstr("0.5 ¶"));
+  EXPECT_THAT(text, HasSubstr("0.5 **"));
+  EXPECT_THAT(text, HasSubstr("†† no interval: reason 7."));
+  EXPECT_THAT(text, Not(HasSubstr("[no interval")));
 }
 
 // Held-out exams whose features are those of exams of the training are not new patients.
@@ -149,21 +298,32 @@ TEST(Verdict, ClaimsNothingThatSeedsDisagreeOn) {
 
 TEST(Groups, MakeIntervalsThatKnowThatTheyDiffer) {
   std::vector<ModelResult> models = {model("gru", 2.0, 2, 3), model("shuffled", 0.2, 2, 3)};
-  for (double& p : models[0].folds[2].exams.predicted) p = 1 - p;  // one group is the other way
   TargetReport report = example(models, {"0", "1"});
   const Estimate narrow = report.models[0].summary[0].primary();
   report.held_out_by = "site";
   know_that_groups_differ(report);
   const Estimate wide = report.models[0].summary[0].primary();
-  EXPECT_GT(narrow.low.value, 0.5);
-  EXPECT_LT(wide.low.value, 0.2);  // Student's distribution has two degrees of freedom
+  EXPECT_LT(wide.low.value, narrow.low.value);  // Student's distribution has two degrees of freedom
   EXPECT_EQ(wide.high.value, 1);
   EXPECT_LT(wide.claim_low, wide.low.value + 1e-12);
   EXPECT_THAT(verdict(report)[0], HasSubstr("On 3 groups of 'site' that it has not seen"));
   EXPECT_THAT(verdict(report)[0], HasSubstr("the interval is wide"));
-  const Estimate ahead = report.models[1].difference[0].primary();
-  EXPECT_EQ(ahead.low.value, -1);  // no AUROCs differ by more
-  EXPECT_EQ(ahead.high.value, 1);
+
+  for (double& p : models[0].folds[2].exams.predicted) p = 1 - p;  // one group is the other way
+  report = example(models, {"0", "1"});
+  report.held_out_by = "site";
+  report.subgroups.emplace_back().column = "site";
+  report.subgroups.back().values = {"A", "B", "C", "D"};
+  know_that_groups_differ(report);
+  EXPECT_THAT(verdict(report)[0],
+              HasSubstr("On 3 groups of 'site' (of 4 values, those that share a patient are one "
+                        "group) that it has not seen"));
+  EXPECT_THAT(verdict(report)[0], Not(HasSubstr("the interval is wide")));
+  for (const Estimate& any : {report.models[0].summary[0].primary(),        // from 0 to 1
+                              report.models[1].difference[0].primary()}) {  // from −1 to 1
+    EXPECT_EQ(any.low.undefined, "3 groups do not show how groups differ");
+    EXPECT_TRUE(std::isnan(any.claim_low));
+  }
 }
 
 // One fold holds out none of a class: its AUROC is undefined, and the mean is not over five folds.
@@ -181,8 +341,8 @@ TEST(Folds, AreCountedWhereTheyHaveTheFigure) {
   const MetricSummary& auroc = report.models[0].summary[0];
   ASSERT_EQ(auroc.folds_with_it(), 4u);
   const std::string said =
-      concat("mean over 4 of 5 folds; over all folds ", fixed(auroc.over_classes_present.value, 3),
-             " as the mean of the classes that each holds");
+      concat("mean over 4 of 5 folds; ", fixed(auroc.over_classes_present.value, 3),
+             " over all 5 folds, each by the classes that it holds");
   EXPECT_THAT(verdict(report)[0], HasSubstr(said));
   EXPECT_THAT(summary_text(report), HasSubstr("gru on 'abnormal', mean over 4 of 5 folds,"));
   EXPECT_THAT(made::page_of(report), HasSubstr("mean over 4 of 5 folds [95 % interval]"));
@@ -190,6 +350,9 @@ TEST(Folds, AreCountedWhereTheyHaveTheFigure) {
   const Json json = metrics_json(report)["models"][0]["metrics"]["auroc"];
   EXPECT_EQ(json["folds"], Json({{"with_figure", 4}, {"all", 5}}));
   EXPECT_EQ(json["mean_over_classes_present"], auroc.over_classes_present.value);
+  RunReport run{{report}, {}};
+  evaluate_report(run);
+  EXPECT_EQ(run.targets[0].models[0].summary[0].per_fold[4].undefined, "no exam of class 'c'");
   const Json whole = metrics_json(example({model("gru", 1.6, 3)}, {"a", "b", "c"}));
   EXPECT_FALSE(whole["models"][0]["metrics"]["auroc"].contains("mean_over_classes_present"));
 }

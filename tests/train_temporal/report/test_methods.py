@@ -27,6 +27,7 @@ def test_the_methods_say_what_was_done(cache, tmp_path):
     assert "Controls on the same splits: `mean`, `clock`." in text and f"Split: {summary['split']}, seed 0" in text
     assert all(f"- {line}" in text for line in summary["verdict"]) and config["feature_digest"] in text
     assert "Fits of a split whose predictions are averaged: 2." in text
+    assert "precision float32." in text and config["fit"]["precision"] == "Float"
 
 
 def test_each_target_has_its_findings(cache, tmp_path):
@@ -58,7 +59,7 @@ def test_folds_without_a_class_are_no_part_of_the_mean(cache, tmp_path):
     summary = json.loads((run / "summary.json").read_text())
     auroc = summary["models"][0]["metrics"]["auroc"]
     assert auroc["folds"] == {"with_figure": 2, "all": 3} and auroc["per_fold"].count(None) == 1
-    assert "mean over 2 of 3 folds; over all folds" in summary["verdict"][0]
+    assert re.search(r"mean over 2 of 3 folds; 0\.\d+ over all 3 folds, each by the classes that it holds", summary["verdict"][0])
     methods = (run / "METHODS.md").read_text()
     assert "The macro AUROC is the mean over 2 of 3 folds" in methods
     assert f"{auroc['mean_over_classes_present']:.3f}" in methods

@@ -125,11 +125,15 @@ void add_characteristics(Json& summary, const TargetReport& report) {
     json.push_back({{"column", one.column}, {"row", one.row}, {"cells", one.cells}});
 }
 
+// Columns are named in backticks, properties of the files in words.
+std::string name_text(const std::string& name, bool of_file) {
+  return of_file ? name : concat("`", name, "`");
+}
+
 // The figure of a column, or of a property of the files, without any image.
 std::string alone_text(const TargetReport& report, const Confound& one) {
-  return concat(one.of_file ? one.name : concat("`", one.name, "`"), " alone reaches ",
-                report.confounds.metric->title, " ", interval_text(one.figure), " on '",
-                report.target, "'");
+  return concat(name_text(one.name, one.of_file), " alone reaches ", report.confounds.metric->title,
+                " ", interval_text(one.figure), " on '", report.target, "'");
 }
 
 // What to do about a column that predicts the labels.
@@ -143,19 +147,25 @@ std::string remedy_text(const TargetReport& report, const Confound& one) {
                 compare, ")");
 }
 
+std::string advice_text(const TargetReport& report, const Confound& one) {
+  if (!one.may_be_label) return remedy_text(report, one);
+  return "it may be the outcome in other words, so leave it out of --covariates";
+}
+
 std::string one_class_text(const TargetReport& report, const Confound& one) {
   const OneClassValue& value = one.one_class;
   if (value.exams == 0) return {};
   return concat(value.exams, " of the ", plural(value.exams_of_class, "exam"), " of class '",
-                report.classes[static_cast<std::size_t>(value.of_class)], "' have ", one.name, " '",
-                value.value, "', which no exam of another class has");
+                report.classes[static_cast<std::size_t>(value.of_class)], "' have ",
+                name_text(one.name, one.of_file), " '", value.value,
+                "', which no exam of another class has");
 }
 
 // Columns that tell the class of every exam.
 std::string tells_class_text(const TargetReport& report) {
   std::vector<std::string> names;
   for (const Confound& one : report.confounds.found)
-    if (one.tells_class) names.push_back(one.name);
+    if (one.tells_class) names.push_back(name_text(one.name, one.of_file));
   if (names.empty()) return {};
   return concat(join(names, ", "), names.size() > 1 ? " each tell" : " tells", " '", report.target,
                 "' of every exam: either that is the label in other words, or exams of one class "
@@ -169,15 +179,33 @@ std::string looked_at_text(const Confounds& confounds) {
                 " of the files, each by itself");
 }
 
+// Those that may be the label in other words come last: whatever predicts it besides is hidden
+// behind them.
+std::vector<const Confound*> in_order_of_interest(const Confounds& confounds) {
+  std::vector<const Confound*> order;
+  for (const bool may_be_label : {false, true})
+    for (const Confound& one : confounds.found)
+      if (one.may_be_label == may_be_label) order.push_back(&one);
+  return order;
+}
+
+std::string not_found_text(const Confounds& confounds) {
+  std::vector<std::string> names;
+  for (const TraitName& one : confounds.not_found)
+    names.push_back(name_text(one.name, one.of_file));
+  return names.empty() ? "" : concat("Looked at and not found: ", join(names, ", "), ".");
+}
+
 html::Body confounds_section(const TargetReport& report) {
   const Confounds& confounds = report.confounds;
   html::Rows rows;
-  for (const Confound& one : confounds.found)
-    rows.push_back({one.name,
-                    one.of_file   ? "file"
-                    : one.numeric ? "number"
-                                  : "category",
-                    interval_text(one.figure), one_class_text(report, one)});
+  for (const Confound* one : in_order_of_interest(confounds))
+    rows.push_back({one->name,
+                    one->of_file   ? "file"
+                    : one->numeric ? "number"
+                                   : "category",
+                    interval_text(one->figure), one_class_text(report, *one),
+                    advice_text(report, *one)});
   html::Body body = html::paragraph(
       concat("Looked at: ", looked_at_text(confounds), ", for patients held out in turn. ",
              rows.empty() ? "None predicts the label better than other patients' values do"
@@ -185,11 +213,14 @@ html::Body confounds_section(const TargetReport& report) {
                             "patients' values do",
              " (p ≤ 0.05 / ", confounds.looked_at(), ")."));
   if (!rows.empty())
-    body += html::table({"", "taken as", concat(confounds.metric->title, " alone"), ""}, rows);
+    body += html::table(
+        {"", "taken as", concat(confounds.metric->title, " alone"), "", "what to do"}, rows);
   if (rows.size() > kBoundedConfounds)
     body += html::paragraph(concat("Intervals are of the strongest ", kBoundedConfounds, "."));
   if (const std::string all = tells_class_text(report); !all.empty())
     body += html::paragraph(all + ".");
+  if (const std::string others = not_found_text(confounds); !others.empty())
+    body += html::paragraph(others);
   return body;
 }
 
@@ -204,33 +235,50 @@ void add_confounds(Json& summary, const TargetReport& report) {
     json["found"].push_back({{"name", one.name},
                              {"of_file", one.of_file},
                              {"tells_class", one.tells_class},
+                             {"may_be_label", one.may_be_label},
                              {"figure", to_json(one.figure)},
                              {"p", one.p}});
     if (const std::string said = one_class_text(report, one); !said.empty())
       json["found"].back()["one_class"] = said;
   }
+  json["not_found"] = Json::array();
+  for (const TraitName& one : confounds.not_found) json["not_found"].push_back(one.name);
+  if (const std::string said = confound_sentence(report); !said.empty()) json["said"] = said;
 }
 
-// The strongest two, and what tells the class of every exam.
+// What tells the class of every exam, the strongest others, and what was looked at besides.
 std::string confounds_text(const TargetReport& report) {
-  constexpr std::size_t kTold = 2;
-  std::string text = tells_class_text(report);
-  if (!text.empty()) text += ".\n";
-  std::size_t told = 0;
-  for (const Confound& one : report.confounds.found) {
-    if (one.tells_class || told == kTold) continue;
-    const std::string values = one_class_text(report, one);
-    text += concat(alone_text(report, one), ": ", remedy_text(report, one), ".",
+  constexpr std::size_t kTold = 5;
+  const std::string of_all = tells_class_text(report);
+  std::string text = of_all.empty() ? "" : of_all + ".\n";
+  std::size_t told = 0, more = 0;
+  for (const Confound* one : in_order_of_interest(report.confounds)) {
+    if (one->tells_class) continue;
+    if (told == kTold) {
+      ++more;
+      continue;
+    }
+    const std::string values = one_class_text(report, *one);
+    text += concat(alone_text(report, *one), ": ", advice_text(report, *one), ".",
                    values.empty() ? "" : concat(" ", values, "."), "\n");
     ++told;
   }
-  const std::size_t more = report.confounds.found.size();
-  return more > kTold ? concat(text, "All ", more, " of these (of ",
-                               looked_at_text(report.confounds), ") are in report.html.\n")
-                      : text;
+  if (more > 0) text += concat("report.html has ", more, " more.\n");
+  const std::string others = not_found_text(report.confounds);
+  return text + (others.empty() ? "" : others + "\n");
 }
 
 }  // namespace
+
+std::string confound_sentence(const TargetReport& report) {
+  const auto order = in_order_of_interest(report.confounds);
+  if (order.empty()) return {};
+  const std::size_t all = report.confounds.looked_at();
+  return concat("Without any image ", alone_text(report, *order.front()), ": ",
+                advice_text(report, *order.front()), ". Of ", all,
+                " columns and properties of the files, ", order.size(),
+                order.size() == 1 ? " predicts it." : " predict it.");
+}
 
 std::span<const Section> cohort_sections() {
   static constexpr Section kSections[] = {

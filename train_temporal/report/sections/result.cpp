@@ -20,6 +20,8 @@ html::Body result_section(const TargetReport& report) {
   const ModelResult& main = report.models.front();
   html::Body body;
   for (const std::string& line : verdict(report)) body += html::paragraph(line);
+  if (const std::string alone = confound_sentence(report); !alone.empty())
+    body += html::paragraph(alone);
   const bool one_part = main.folds.size() == 1;
   const std::string level = level_text(report);
   std::vector<std::string> header = {"", concat(folds_text(main), " [", level, " interval]")};
@@ -67,16 +69,28 @@ html::Body models_section(const TargetReport& report) {
     row.push_back(ahead ? difference_text(ahead->primary()) : "–");
     rows.push_back(std::move(row));
   }
+  if (const auto& pair = report.in_order_and_shuffled; !pair.empty()) {
+    std::vector<std::string> row = {concat(pair[0].name, " on shuffled frames (control)")};
+    for (Metric metric : metrics) {
+      const MetricSummary* summary = find_metric(pair[1].summary, metric);
+      row.push_back(summary ? interval_text(summary->primary()) : "–");
+    }
+    row.push_back(
+        concat(difference_text(find_metric(pair[1].difference, metrics.front())->primary()),
+               ", of ", pair[0].name, " in order"));
+    rows.push_back(std::move(row));
+  }
   html::Body of_controls;
   for (std::size_t m = 1; m < report.models.size(); ++m)
     of_controls += families_table(report.models[m]);
   return figures_table(header, rows) +
          html::paragraph(concat(
              "Differences are paired: both models on the same patients, each left out of both in "
-             "turn. An interval that excludes 0 is a difference that chance among patients does "
-             "not explain",
-             report.against.empty() ? ", nor, with three seeds or repeats, chance among fits."
-                                    : ".")) +
+             "turn.",
+             report.against.empty() ? " With three seeds or repeats their intervals know how much "
+                                      "fits differ."
+                                    : "",
+             claims_text(report).empty() ? "" : " ", claims_text(report))) +
          of_controls + model_roc_chart(report);
 }
 
@@ -229,8 +243,14 @@ void know_that_groups_differ(TargetReport& report) {
 }
 
 std::string groups_text(const TargetReport& report) {
-  return concat(plural(report.models.front().folds.size(), "group"), " of '", report.held_out_by,
-                "'");
+  const std::size_t groups = report.models.front().folds.size();
+  const auto column =
+      std::ranges::find(report.subgroups, report.held_out_by, &SubgroupColumn::column);
+  const std::size_t values = column == report.subgroups.end() ? groups : column->values.size();
+  return concat(plural(groups, "group"), " of '", report.held_out_by, "'",
+                values > groups
+                    ? concat(" (of ", values, " values, those that share a patient are one group)")
+                    : "");
 }
 
 void warn_of_groups(const TargetReport& report, std::vector<std::string>& warnings) {
@@ -405,9 +425,6 @@ std::span<const Section> subgroup_sections() {
 
 // What fits chose: the summaries over time of `summary`, and the models of `auto`.
 
-namespace {
-
-// The families of fits that are summaries: "slope in 4 of 5 fits, mean in 1".
 std::string families_text(const ModelResult& model) {
   std::map<std::string, std::size_t> count;
   std::size_t all = 0;
@@ -425,8 +442,6 @@ std::string families_text(const ModelResult& model) {
         concat(family, " in ", fits, parts.empty() ? concat(" of ", plural(all, "fit")) : ""));
   return join(parts, ", ");
 }
-
-}  // namespace
 
 Taken taken_by(const ModelResult& model) {
   Taken taken;
@@ -462,18 +477,22 @@ html::Body families_table(const ModelResult& model) {
   html::Body body;
   if (const std::string taken = taken_text(model); !taken.empty()) body += html::paragraph(taken);
   if (model.families.empty() || model.folds.size() < 2) return body;
+  const bool several = model.folds.back().repeat != model.folds.front().repeat;
   html::Rows rows;
   for (std::size_t f = 0; f < model.families.size(); ++f) {
     std::vector<std::string> fits = model.families[f];
     std::ranges::replace(fits, std::string(kNoFamily), model.sequence_model);
-    rows.push_back({concat(model.folds[f].repeat), concat(model.folds[f].fold), join(fits, ", ")});
+    rows.push_back({concat(model.folds[f].fold), join(fits, ", ")});
+    if (several) rows.back().insert(rows.back().begin(), concat(model.folds[f].repeat));
   }
-  const std::string& other = model.sequence_model;
+  std::vector<std::string> header = {
+      "fold", model.families.front().size() > 1 ? "taken by its fits" : "taken"};
+  if (several) header.insert(header.begin(), "repeat");
   return body +
-         html::paragraph(concat("What each fold took of every feature over the frames, for ",
-                                model_label(model),
-                                other.empty() ? ":" : concat(", or ", other, ":"))) +
-         html::table({"repeat", "fold", "taken"}, rows);
+         html::paragraph(concat("What ", model_label(model), " took in each fold: ",
+                                model.sequence_model.empty() ? "" : model.sequence_model + ", or ",
+                                "a summary of every feature over the frames.")) +
+         html::table(header, rows);
 }
 
 }  // namespace coldframe::temporal

@@ -93,11 +93,16 @@ std::string covariate_names(const TargetReport& report);  // "age and sex"
 void know_that_groups_differ(TargetReport& report);
 std::string groups_text(const TargetReport& report);  // "3 groups of 'site'"
 void warn_of_groups(const TargetReport& report, std::vector<std::string>& warnings);
+// The strongest column or property of the files that predicts the label without images, and what to
+// do about it; "" if none does. cohort.cpp
+std::string confound_sentence(const TargetReport& report);
 // The number of fits of `auto`, or of its twin, and how many of them chose a summary; 0 for others.
 struct Taken {
   std::size_t all = 0, summaries = 0;
 };
 Taken taken_by(const ModelResult& model);  // result.cpp
+// The families of fits that are summaries: "slope in 4 of 5 fits, mean in 1".
+std::string families_text(const ModelResult& model);
 // Appended to the metrics of a control: "; it took slope in each fit"; "" without summaries.
 std::string found_text(const ModelResult& model);
 // What the fits of `auto` chose, and why; "" for others.
