@@ -211,7 +211,7 @@ Json recorded(double seconds) {
   return std::isfinite(seconds) ? Json(seconds) : Json(nullptr);
 }
 
-constexpr std::int64_t kMostClipFrames = 4096;
+constexpr std::int64_t kMostClipFrames = 4096, kMostFramesApart = 65536;
 constexpr double kShortestStep = 1e-3;  // seconds
 
 // True if an option says how windows lie, other than their length.
@@ -263,7 +263,7 @@ OptionRows clip_options(ExtractOptions& options) {
        "frames of a window, which becomes one row of the cache (default: as many as the backbone "
        "states)",
        "", "features.clip.frames", kept(rule.frames)},
-      {"clip-every", "N", number(options.clip_every, at_least(1)),
+      {"clip-every", "N", number(options.clip_every, between(1, kMostFramesApart)),
        "a window takes every N-th frame", "", "features.clip.every",
        kept(unless<std::int64_t>(0, options.clip_every))},
       {"clip-fps", "R", number(rule.fps, {0, 1e6, "frames a second", true}),

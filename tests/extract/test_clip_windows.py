@@ -314,6 +314,7 @@ def test_the_dry_run_says_how_many_windows_of_what_length(tmp_path):
     (["--clip", 4, "--clip-fps", 2, "--clip-sampling", "linspace"], "--clip-fps and --clip-sampling linspace contradict"),
     (["--clip", 4, "--clip-every", 2, "--clip-pad", "mirror"], "--clip-pad"),
     (["--clip", 4, "--clip-every", 2, "--clip-gap", 0], "--clip-gap 0: expected more than 0 seconds"),
+    (["--clip", 4, "--clip-every", 2 ** 62], "--clip-every 4611686018427387904: expected 1 to 65536"),
     (["--clip", 4, "--clip-every", 2, "--clips", 0], "--clips 0: expected 1 or more"),
     (["--clip", 4, "--clip-every", 2, "--clip-step-seconds", 0.0001], "--clip-step-seconds 0.0001: expected 0.001 or more seconds"),
     (["--clip", 1, "--clip-step", 2], "--clip 1 takes single frames; choose them with --every"),
