@@ -21,6 +21,7 @@
 #include "extract/pipeline/thumbnail.h"
 #include "extract/preprocess/preprocessing.h"
 #include "extract/vit/config/model_config.h"
+#include "extract/vit/resolve_architecture.h"
 
 namespace coldframe::extract {
 
@@ -295,6 +296,13 @@ OptionRows clip_options(ExtractOptions& options) {
   };
 }
 
+// The frames of a window are those of a config or of a name, unless they were asked for.
+void follow_length(vit::BackboneOptions& backbone) {
+  if (backbone.clip_frames > 0) return;
+  const auto named = vit::named_architecture(backbone);
+  if (named && named->takes_clips()) backbone.clip_frames = named->frames;
+}
+
 // The rule of a length that is not known yet is settled with the backbone.
 void finish_clips(ExtractOptions& options) {
   frames::WindowRule& rule = options.selection.windows;
@@ -321,6 +329,7 @@ void finish_clips(ExtractOptions& options) {
 
 void settle_clips(const vit::Backbone& backbone, ExtractOptions& options) {
   const std::int64_t frames = backbone.clip_frames(), asked = options.backbone.clip_frames;
+  if (asked == 0 && frames > 1) throw vit::unknown_length(frames);
   if (asked > 0 && asked != frames)
     throw ConfigError(concat("--clip ", asked, ": the backbone takes ",
                              frames == 1 ? "single frames; leave --clip out"
@@ -427,6 +436,7 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   finish_pixels(options);
   finish_views(given, options);
   choose_projection(given, options.backbone.features);
+  follow_length(options.backbone);
   finish_clips(options);
   finish_backbone(options);
   check_named_files(options);

@@ -24,6 +24,13 @@ std::vector<Precision> candidates(const BackboneOptions& options, const torch::D
 
 }  // namespace
 
+ConfigError unknown_length(std::int64_t frames) {
+  return ConfigError(
+      concat("the weights take clips, and neither a config next to them nor a name "
+             "says how long; give --clip N (their models usually take ",
+             frames, "), or --architecture NAME"));
+}
+
 std::int64_t Backbone::row_values() const {
   const std::vector<std::int64_t> kept = cut_shape();
   return clip_steps() * dimension() + (kept.empty() ? 0 : kept[0] * kept[1]);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/cli/error.h"
 #include "common/files/json.h"
 #include "common/system/monitor.h"
 #include "common/text/spelling.h"
@@ -139,6 +140,10 @@ std::unique_ptr<Backbone> make_compiled_backbone(const BackboneOptions& options,
 // Reports that features deviate in a precision ("features of … have a cosine of …"): SystemError if
 // the user named it, else a warning that `other` is used.
 void leave_precision(Precision precision, const std::string& how, bool named, Precision other);
+
+// Says that options.clip_frames must be given: the weights take clips, usually of so many `frames`,
+// and no config or name tells the length.
+ConfigError unknown_length(std::int64_t frames);
 
 // DataError unless images are [B, 3, H, W] float32, or with several clip_frames [B, T, 3, H, W].
 void require_images(const torch::Tensor& images, const ImageSize& image_size,

@@ -67,6 +67,8 @@ class VitBackbone : public Backbone {
         named_precision_(options.named_precision),
         times_(options.times) {
     model_->eval();
+    if (options.check && options.clip_frames == 0 && architecture_.takes_clips())
+      throw unknown_length(architecture_.frames);  // its frames were read one by one
     if (options.check) check_ = options.check();
     const torch::Tensor images = check_.images;
     if (images.defined() && (precision_ != Precision::kFp32 || device.is_cuda()))
