@@ -30,9 +30,6 @@ constexpr std::size_t kMostAsGood = 1;
 constexpr std::uint64_t kSeed = 5407;
 constexpr double kSameFigure = 1e-9;  // of figures that are equal
 constexpr std::size_t kBlocks = 100;  // of patients, at most, for intervals: these take longest
-// Of a trait that may be the label in other words: the patients of a value who have its class, the
-// patients who have such values, and the correlation with numbers.
-constexpr double kNearlyAll = 0.95, kMostPatients = 0.5, kSameOrder = 0.9;
 
 std::size_t width_of(const ConfoundLabels& labels) {
   return labels.classes > 0 ? labels.classes : 1;
@@ -332,23 +329,9 @@ bool can_predict(const ConfoundLabels& labels, const Groups& groups) {
          });
 }
 
-void look_at_values(Confound& confound, const ConfoundLabels& labels, const ExamTrait& trait,
-                    const Groups& groups) {
-  if (labels.classes == 0 || confound.numeric) return;
-  const auto by_value = exams_by_group(labels, groups);
-  confound.tells_class = std::ranges::all_of(
-      by_value, [](const auto& value) { return value.second.classes.size() == 1; });
-  for (const auto& [number, value] : by_value) {
-    if (number == kMissing || value.classes.size() > 1 || value.patients.size() < kMinPatients ||
-        value.exams <= confound.one_class.exams)
-      continue;
-    const int of_class = *value.classes.begin();
-    const auto of = std::ranges::find(groups.of, number) - groups.of.begin();
-    confound.one_class = {trait.values[static_cast<std::size_t>(of)], of_class, value.exams,
-                          static_cast<std::size_t>(std::ranges::count(labels.label, of_class)),
-                          value.patients.size()};
-  }
-}
+// Of a trait that may be the label in other words: the patients of a value who have its class, the
+// patients who have such values, and the correlation with numbers.
+constexpr double kNearlyAll = 0.95, kMostPatients = 0.5, kSameOrder = 0.9;
 
 // Rows and columns of groups and classes, either way round: [row][column] patients.
 using Crossed = std::map<std::size_t, std::map<std::size_t, double>>;
@@ -398,7 +381,6 @@ bool classes_tell_values(const Crossed& values_of_class) {
 bool may_be_the_label(const Confound& confound, const ConfoundLabels& labels,
                       const Groups& groups) {
   if (labels.classes == 0) return confound.figure.value.value >= kSameOrder;
-  if (confound.tells_class) return true;
   std::map<std::size_t, double> exams;
   for (std::size_t i = 0; i < groups.of.size(); ++i)
     if (groups.of[i] != kMissing) ++exams[labels.patient[i]];
@@ -411,6 +393,26 @@ bool may_be_the_label(const Confound& confound, const ConfoundLabels& labels,
     values_of_class[of_class][groups.of[i]] += patient;
   }
   return values_tell_classes(classes_of_value) || classes_tell_values(values_of_class);
+}
+
+void look_at_values(Confound& confound, const ConfoundLabels& labels, const ExamTrait& trait,
+                    const Groups& groups) {
+  confound.may_be_label = !confound.of_file && may_be_the_label(confound, labels, groups);
+  if (labels.classes == 0 || confound.numeric) return;
+  const auto by_value = exams_by_group(labels, groups);
+  confound.tells_class = std::ranges::all_of(
+      by_value, [](const auto& value) { return value.second.classes.size() == 1; });
+  confound.may_be_label |= confound.tells_class && !confound.of_file;
+  for (const auto& [number, value] : by_value) {
+    if (number == kMissing || value.classes.size() > 1 || value.patients.size() < kMinPatients ||
+        value.exams <= confound.one_class.exams)
+      continue;
+    const int of_class = *value.classes.begin();
+    const auto of = std::ranges::find(groups.of, number) - groups.of.begin();
+    confound.one_class = {trait.values[static_cast<std::size_t>(of)], of_class, value.exams,
+                          static_cast<std::size_t>(std::ranges::count(labels.label, of_class)),
+                          value.patients.size()};
+  }
 }
 
 // Where two patients at least have each of two classes, or there are two numbers.
@@ -525,7 +527,6 @@ Confounds find_confounds(const ConfoundLabels& labels, const std::vector<ExamTra
                          : without_interval(MetricValue::of(value), "of the ten strongest alone"),
                  static_cast<double>(one->as_good + 1) / static_cast<double>(draws + 1)});
     look_at_values(found, labels, *one->trait, one->groups);
-    found.may_be_label = !found.of_file && may_be_the_label(found, labels, one->groups);
   }
   return result;
 }

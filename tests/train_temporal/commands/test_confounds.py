@@ -150,7 +150,7 @@ def test_a_site_is_told_before_a_grade_of_the_outcome_in_terminal_report_and_met
     assert "(--folds groups --group site)" in said and said.endswith("2 predict it.")
     assert f"\n{said}\n" in (tmp_path / "run" / "METHODS.md").read_text()
     page = html.unescape((tmp_path / "run" / "report.html").read_text())
-    assert page.index(said) < page.index("Models and controls" if "Models and controls" in page else "Decisions")
+    assert page.index(said) < page.index("SD over folds")  # above the table of Result
     assert page.count("(--folds groups --group site)") == 2  # under Result, and in its own section
 
 

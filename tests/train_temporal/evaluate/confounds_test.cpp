@@ -118,7 +118,7 @@ TEST(Confounds, AreToldFromTheLabelInOtherWords) {
       {"a site of nine in ten", false,
        [](int label, int i) { return concat("s", i % 10 == 0 ? 1 - (label > 0) : label > 0); }},
       {"many small sites", false,
-       [](int label, int i) { return concat("s", (label > 0 ? 0 : 40) + i % 40); }},
+       [](int label, int i) { return concat("s", (label > 0 ? 0 : 41) + i % 41); }},
       {"a finding that most lack", false,
        [](int label, int i) { return concat(label > 0 && i % 4 == 0); }}};
   for (const Told& one : cases) {

@@ -179,6 +179,12 @@ std::string looked_at_text(const Confounds& confounds) {
                 " of the files, each by itself");
 }
 
+// The advice, and what some of its values tell.
+std::string what_to_know(const TargetReport& report, const Confound& one) {
+  const std::string values = one_class_text(report, one);
+  return concat(advice_text(report, one), ".", values.empty() ? "" : concat(" ", values, "."));
+}
+
 // Those that may be the label in other words come last: whatever predicts it besides is hidden
 // behind them.
 std::vector<const Confound*> in_order_of_interest(const Confounds& confounds) {
@@ -204,8 +210,7 @@ html::Body confounds_section(const TargetReport& report) {
                     one->of_file   ? "file"
                     : one->numeric ? "number"
                                    : "category",
-                    interval_text(one->figure), one_class_text(report, *one),
-                    advice_text(report, *one)});
+                    interval_text(one->figure), what_to_know(report, *one)});
   html::Body body = html::paragraph(
       concat("Looked at: ", looked_at_text(confounds), ", for patients held out in turn. ",
              rows.empty() ? "None predicts the label better than other patients' values do"
@@ -213,8 +218,7 @@ html::Body confounds_section(const TargetReport& report) {
                             "patients' values do",
              " (p ≤ 0.05 / ", confounds.looked_at(), ")."));
   if (!rows.empty())
-    body += html::table(
-        {"", "taken as", concat(confounds.metric->title, " alone"), "", "what to do"}, rows);
+    body += html::table({"", "taken as", concat(confounds.metric->title, " alone"), ""}, rows);
   if (rows.size() > kBoundedConfounds)
     body += html::paragraph(concat("Intervals are of the strongest ", kBoundedConfounds, "."));
   if (const std::string all = tells_class_text(report); !all.empty())
@@ -258,9 +262,7 @@ std::string confounds_text(const TargetReport& report) {
       ++more;
       continue;
     }
-    const std::string values = one_class_text(report, *one);
-    text += concat(alone_text(report, *one), ": ", advice_text(report, *one), ".",
-                   values.empty() ? "" : concat(" ", values, "."), "\n");
+    text += concat(alone_text(report, *one), ": ", what_to_know(report, *one), "\n");
     ++told;
   }
   if (more > 0) text += concat("report.html has ", more, " more.\n");
