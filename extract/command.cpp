@@ -144,16 +144,20 @@ void describe_cache(const cache::Location& location, ExtractSummary& summary) {
 dry_run::FrameSizes sizes_of(const ExtractOptions& options) {
   const auto named = vit::named_architecture(options.backbone);
   const vit::Architecture shape = named.value_or(vit::Architecture());
+  const std::int64_t steps =
+      shape.takes_clips() ? std::max<std::int64_t>(1, options.backbone.clip_frames / shape.tubelet)
+                          : 1;
   const std::int64_t patches =
-      options.preprocessing.image_size.pixels() / (shape.patch * shape.patch);
+      steps * (options.preprocessing.image_size.pixels() / (shape.patch * shape.patch));
   dry_run::FrameSizes sizes;
   sizes.assumed = !named;
   sizes.width = static_cast<std::size_t>(shape.width);
   sizes.tokens = static_cast<std::size_t>(shape.prefix_tokens() + patches);
   if (!named) return sizes;
   const vit::FeatureOptions& features = options.backbone.features;
+  const std::int64_t rows = features.pooling == vit::Pooling::kTime ? steps : 1;  // of a window
   sizes.features =
-      static_cast<std::size_t>(vit::pooled_features(features.pooling, shape, patches)) *
+      static_cast<std::size_t>(rows * vit::pooled_features(features.pooling, shape, patches)) *
       vit::layers_of(features, shape).size();
   return sizes;
 }

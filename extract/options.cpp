@@ -212,7 +212,7 @@ Json recorded(double seconds) {
   return std::isfinite(seconds) ? Json(seconds) : Json(nullptr);
 }
 
-constexpr std::int64_t kMostClipFrames = 4096, kMostFramesApart = 65536;
+constexpr std::int64_t kMostFramesApart = 65536;
 constexpr double kShortestStep = 1e-3;  // seconds
 
 // True if an option says how windows lie, other than their length.
@@ -244,6 +244,9 @@ void complete_rule(ExtractOptions& options) {
   // Without a step windows follow each other; those that are counted may begin anywhere.
   if (options.clip_step == 0 && rule.step_s == 0) {
     if (rule.count == 0 && rule.fps > 0) rule.step_s = static_cast<double>(rule.frames) / rule.fps;
+    if (rule.step_s > 0 && rule.step_s < kShortestStep)
+      throw ConfigError(concat("--clip-fps ", rule.fps, ": windows of ", rule.frames,
+                               " frames are shorter than 1 ms; give a lower rate"));
     if (rule.count == 0 && rule.fps == 0) options.clip_step = rule.frames * rule.every;
     if (rule.count > 0) options.clip_step = 1;
   }
@@ -260,7 +263,7 @@ OptionRows clip_options(ExtractOptions& options) {
   const auto axes =
       backbone.clip_axes ? Json(word_for(vit::kClipAxes, *backbone.clip_axes)) : Json(nullptr);
   return {
-      {"clip", "N", number(backbone.clip_frames, between(1, kMostClipFrames)),
+      {"clip", "N", number(backbone.clip_frames, between(1, vit::kMostClipFrames)),
        "frames of a window, which becomes one row of the cache (default: as many as the backbone "
        "states)",
        "", "features.clip.frames", kept(rule.frames)},
@@ -321,6 +324,8 @@ void finish_clips(ExtractOptions& options) {
       throw ConfigError(concat("--frame-columns ", column,
                                ": the rows of windows have a column of this name already; give "
                                "yours another one"));
+  if (options.backbone.clip_axes && options.backbone.module.empty())
+    throw ConfigError("--clip-axes is for a compiled module: give --backbone, or leave it out");
   if (rule.is_of_clips() && options.benchmark)
     throw ConfigError("--benchmark measures single frames; leave it out where there is --clip");
   if (rule.is_of_clips() && options.cut)

@@ -235,15 +235,16 @@ std::string cut_text(const Json& cut) {
                 human_bytes(cut["bytes"].get<std::uint64_t>()), " in all");
 }
 
-// "each a window of 16 frames, one in 4"; "" of single frames.
+// "each of a window of 16 frames, one in 4"; "" of single frames.
 std::string windows_text(const Json& info) {
   const Json clip = info["recipe"]["features"].value("clip", Json::object());
   if (!clip.is_object() || !clip.contains("frames")) return "";
   const auto one = [&](const char* key, const char* before, const char* after) {
     return clip.contains(key) ? concat(before, clip[key].dump(), after) : std::string();
   };
-  return concat("each a window of ", clip["frames"].dump(), " frames",
-                one("every", ", one in ", ""), one("fps", ", ", " a second"));
+  return concat("each of a window of ", clip["frames"].dump(), " frames",
+                clip.value("every", 1) > 1 ? one("every", ", one in ", "") : "",
+                one("fps", ", ", " a second"));
 }
 
 TextRows overview_rows(const Json& info) {

@@ -217,12 +217,12 @@ bool WindowRule::follows_times() const {
 
 std::vector<FrameWindow> windows_over(std::span<const std::int64_t> selected,
                                       std::span<const double> times,
-                                      std::span<const std::size_t> streams,
+                                      std::span<const std::size_t> recordings,
                                       const WindowRule& rule) {
   std::map<std::size_t, Run> of_stream;
   for (const std::int64_t slot : selected) {
     const auto at = static_cast<std::size_t>(slot);
-    Run& stream = of_stream[rule.is_of_clips() ? streams[at] : 0];
+    Run& stream = of_stream[rule.is_of_clips() ? recordings[at] : 0];
     stream.slots.push_back(slot);
     stream.times.push_back(selected.size() == 1 && std::isnan(times[at]) ? 0 : times[at]);
   }

@@ -30,15 +30,15 @@ enum class WindowSampling { kEvery, kLinspace };
 inline const WordTable<WindowSampling> kWindowSamplings{{"every", WindowSampling::kEvery},
                                                         {"linspace", WindowSampling::kLinspace}};
 
-// How windows lie over the selected frames of an exam. A window never spans two streams, nor a gap
-// longer than `gap_s` between neighbours; frames between these are a run. In each run windows begin
-// at its first frame and then every `step` frames or `step_s` seconds, as long as all of their
-// frames lie within the run. A run that is too short for one window gives a padded one. With
-// `count`, each stream has that many of its whole windows by spread_evenly(), or if none is whole
-// of the padded ones.
-// At a time the last frame is shown that has begun, as in torchcodec; one that begins within a
-// quarter of the run's mean distance of frames (at most 1 ms) behind it has begun, too, since
-// containers round times.
+// How windows lie over the selected frames of an exam. A window never spans two recordings
+// (streams, and within them files of several frames), nor a gap longer than `gap_s` between
+// neighbours; frames between these are a run. In each run windows begin at its first frame and then
+// every `step` frames or `step_s` seconds, as long as all of their frames lie within the run. A run
+// that is too short for one window gives a padded one. With `count`, each recording has that many
+// of its whole windows by spread_evenly(), or if none is whole of the padded ones. At a time the
+// last frame is shown that has begun, as in torchcodec; one that begins within a quarter of the
+// run's mean distance of frames (at most 1 ms) behind it has begun, too, since containers round
+// times.
 struct WindowRule {
   std::int64_t frames = 1;  // T
   std::int64_t every = 1;   // k: takes every k-th frame of the run
@@ -69,11 +69,12 @@ struct FrameWindow {
 };
 
 // Windows over the frames with the ascending indices `selected`, ordered by their middle frames.
-// `times` (seconds, NaN if unknown) and `streams` (a number each) are of all slots of the exam.
+// `times` (seconds, NaN if unknown) and `recordings` (a number each) are of all slots of the exam.
 // DataError if there is none, or if the rule follows times that are unknown or decrease.
 std::vector<FrameWindow> windows_over(std::span<const std::int64_t> selected,
                                       std::span<const double> times,
-                                      std::span<const std::size_t> streams, const WindowRule& rule);
+                                      std::span<const std::size_t> recordings,
+                                      const WindowRule& rule);
 
 // The slots of any window, ascending, each once; without padding.
 std::vector<std::int64_t> slots_of(std::span<const FrameWindow> windows);

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
@@ -163,6 +166,21 @@ std::vector<std::size_t> streams_of(const ExamSpec& exam, std::span<const std::s
   return streams;
 }
 
+// The same of what a window may not span: streams, and within them files of several frames.
+std::vector<std::size_t> recordings_of(const ExamSpec& exam, std::span<const std::size_t> items) {
+  constexpr std::size_t kOwnFrame = std::numeric_limits<std::size_t>::max();
+  std::map<std::size_t, std::size_t> frames;
+  for (const std::size_t item : items) ++frames[item];
+  std::map<std::pair<std::string, std::size_t>, std::size_t> numbers;
+  std::vector<std::size_t> recordings;
+  for (const std::size_t item : items) {
+    const std::size_t file = frames[item] > 1 ? item : kOwnFrame;
+    recordings.push_back(
+        numbers.try_emplace({exam.items[item].stream, file}, numbers.size()).first->second);
+  }
+  return recordings;
+}
+
 }  // namespace
 
 Indices select_slots(const ExamSpec& exam, std::span<const std::size_t> items,
@@ -192,7 +210,7 @@ std::vector<FrameWindow> select_windows(const ExamSpec& exam, std::span<const st
                                         const FrameSelection& selection,
                                         std::span<const std::int64_t> tails) {
   return windows_over(select_slots(exam, items, times, selection, tails), times,
-                      streams_of(exam, items), selection.windows);
+                      recordings_of(exam, items), selection.windows);
 }
 
 std::vector<std::size_t> count_phases(std::span<const double> times, std::span<const double> phases,

@@ -1,4 +1,5 @@
-// `coldframe-extract doctor`: what `coldframe doctor` cannot tell without LibTorch and readers.
+// `coldframe-train_temporal extract doctor`: what `coldframe doctor` cannot tell without LibTorch and
+// readers.
 #pragma once
 
 #include <vector>

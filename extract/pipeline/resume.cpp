@@ -500,7 +500,7 @@ std::vector<std::size_t> opened_items(const ExamSpec& exam, const PlanOptions& o
     for (const std::size_t slot : windows.middles()) {
       const auto& place = opened.slots()[slot];
       if (items.size() >= cached.frames() ||
-          (place.source != nullptr && place.index != cached.frame_index[items.size()]))
+          (cached.present[items.size()] && place.index != cached.frame_index[items.size()]))
         return {};
       items.push_back(place.item);
     }

@@ -56,6 +56,7 @@ void read_patches(const StateDict& weights, Architecture& architecture) {
 // tell steps from patches.
 void read_clip_positions(std::int64_t rows, Architecture& architecture) {
   constexpr std::int64_t kFrames = 16;
+  architecture.frames = kFrames;
   architecture.position_steps = kFrames / architecture.tubelet;
   architecture.position_grid = architecture.position_steps > 0 && !architecture.class_token
                                    ? square_side(rows / architecture.position_steps)

@@ -14,6 +14,8 @@
 
 namespace coldframe::vit {
 
+inline constexpr std::int64_t kMostClipFrames = 4096;
+
 enum class Activation { kGelu, kGeluTanh, kQuickGelu, kSilu };
 inline const WordTable<Activation> kActivations{{"gelu", Activation::kGelu},
                                                 {"gelu_tanh", Activation::kGeluTanh},

@@ -658,7 +658,6 @@ Architecture as_configured(Architecture shown, const std::string& scheme,
   fill_unobservable_fields(config.architecture, shown);
   if (kind != BlockKind::kPreNorm) shown.block = kind;
   log_info(concat("weights: ", config.model, ", as '", config.file.string(), "' says"));
-  if (!config.warning.empty()) log_warning(config.warning);
   return shown;
 }
 
@@ -745,6 +744,8 @@ Architecture resolve_architecture(const CanonicalWeights& weights, const Backbon
     shown = identify(shown, weights.names, {options.heads, options.activation});
   }
   apply_stated(options, shown);
+  if (config && options.architecture.empty() && !options.heads && !config->warning.empty())
+    log_warning(config->warning);
   check_periods(weights.periods, shown);
   return shown;
 }
@@ -767,8 +768,11 @@ void check_clips(const BackboneOptions& options, const Architecture& architectur
   }
   const std::int64_t tubelet = architecture.tubelet;
   if (frames % tubelet != 0)
-    throw ConfigError(concat("--clip ", frames, ": the backbone's patches are of ", tubelet,
-                             " frames; give a multiple"));
+    throw ConfigError(concat("clips of ", frames, " frames, as ",
+                             options.clip_frames > 0 ? "was asked for" : "the config says",
+                             ", do not go with the backbone's patches of ", tubelet,
+                             " frames; give a multiple, --clip ",
+                             (frames / tubelet + 1) * tubelet));
   Grid fits = position_grid(architecture);
   if (architecture.sinusoid_grid > 0) {
     fits = Grid(architecture.sinusoid_grid);

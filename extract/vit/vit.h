@@ -120,15 +120,15 @@ struct Rotation {
 //   dinov3  as axial, but of places from -1 to 1 across the image whatever its size, at
 //           wavelengths of temperature^(4i/d) (arXiv:2508.10104)
 //   vjepa2  a third of the numbers (an even count, n) turns with the step, the next with the row,
-//   the
-//           next with the column, the rest stays. Number i of a third has the wavelength of
+//           the next with the column, the rest stays. Number i of a third has the wavelength of
 //           temperature^(2·(i mod n/2)/n) · 2π, its pair is of neighbours all the same: the two of
 //           a pair turn by different angles (V-JEPA 2, arXiv:2506.09985;
 //           src/models/utils/modules.py, which names this an error that released weights are
 //           trained with)
-//   vjepa2_1  the same mended: the two of a pair turn alike, and rows and columns are scaled to
-//   places
-//           from 0 to rotary_grid - 1 whatever the size (app/vjepa_2_1/models/utils/modules.py)
+//   vjepa2_1
+//           the same mended: the two of a pair turn alike, and rows and columns are scaled to
+//           places from 0 to rotary_grid - 1 whatever the size
+//           (app/vjepa_2_1/models/utils/modules.py)
 std::vector<Rotation> rotations(const Architecture& architecture, const Grid& grid,
                                 const torch::Tensor& frequencies);
 

@@ -269,7 +269,7 @@ class VitBackbone : public Backbone {
     for (const Candidate* const one : candidates)
       found.push_back(concat(to_string(one->precision), " ",
                              fixed(1e3 * one->seconds / static_cast<double>(images.size(0)), 1)));
-    log_info(concat("--precision auto: ms for a frame by itself: ", join(found, ", ")));
+    log_info(concat("--precision auto: ms for one input: ", join(found, ", ")));
   }
 
   std::unique_ptr<gpu::Engine> make_gpu_engine(const BackboneOptions& options) const {

@@ -423,7 +423,7 @@ def test_cache_verbs_show_windows(tmp_path, levels):
     manifest = make_exams(tmp_path)
     extract(manifest, tmp_path / "x.h5", levels, "--clip", 4, "--clip-every", 2, "--clip-step", 5)
     info = coldframe("cache", "info", tmp_path / "x.h5").stdout
-    assert "7, each a window of 4 frames, one in 2" in info and "window_first, window_last, window_padded" in info
+    assert "7, each of a window of 4 frames, one in 2" in info and "window_first, window_last, window_padded" in info
     show = coldframe("cache", "show", tmp_path / "x.h5", "e2").stdout
     assert "window_padded" in show and " 2 " in show
     for verb in (["stats"], ["ls"], ["verify"], ["verify", "--input", manifest]):
@@ -432,3 +432,15 @@ def test_cache_verbs_show_windows(tmp_path, levels):
     coldframe("cache", "import", tmp_path / "y.h5", tmp_path / "x.npy", tmp_path / "x.frames.csv", tmp_path / "x.exams.csv", "--recipe",
               tmp_path / "x.recipe.json", "--frame-columns", ",".join(WINDOW_COLUMNS))
     assert [row["window_last"] for row in rows_of(tmp_path / "y.h5")["e0"]] == [row["window_last"] for row in rows_of(tmp_path / "x.h5")["e0"]]
+
+
+def test_no_window_spans_two_files_of_an_exam(tmp_path, levels):
+    """An echo study: several clips under one exam, without streams."""
+    for name, count in {"a": 6, "b": 5}.items():
+        pages = [Image.fromarray(np.full((20, 24), 1 + 10 * (name == "b") + page, np.uint8)) for page in range(count)]
+        pages[0].save(tmp_path / f"{name}.tif", save_all=True, append_images=pages[1:])
+    (tmp_path / "x.csv").write_text("exam,path,patient\ne,a.tif,p\ne,b.tif,p\n")
+    extract(tmp_path / "x.csv", tmp_path / "x.h5", levels, "--clip", 4, "--clip-every", 1, "--clip-step", 1)
+    with h5py.File(tmp_path / "x.h5") as file:
+        seen = np.rint(255 * file["features/clean"][:, :4]).astype(int)
+    assert seen.tolist() == [list(range(first, first + 4)) for first in (1, 2, 3, 11, 12)]

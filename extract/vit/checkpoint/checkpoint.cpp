@@ -34,8 +34,8 @@ using pickle::Value;
 // A training checkpoint keeps the model under one of these. A teacher is the average over its
 // student's steps and what the DINO papers evaluate, hence it goes first.
 constexpr std::array<std::string_view, 9> kContainers = {
-    "teacher", "target_encoder", "ema_encoder", "model_ema", "state_dict",
-    "model",   "module",         "encoder",     "student"};
+    "teacher", "target_encoder", "model_ema", "state_dict", "model",
+    "module",  "ema_encoder",    "encoder",   "student"};
 constexpr int kMaxNesting = 8;
 
 bool has_tensors(const Value& dict) {

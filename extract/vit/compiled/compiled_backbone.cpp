@@ -307,7 +307,7 @@ class CompiledBackbone : public Backbone {
   }
 
   torch::Tensor forward(const torch::Tensor& images) override {
-    of_clips() ? require_clips(images) : require_images(images, image_size_);
+    require_images(images, image_size_, clip_frames_);
     return in_context(concat("backbone '", path_, "'"), [&] { return run(images); });
   }
 
@@ -343,29 +343,22 @@ class CompiledBackbone : public Backbone {
         .view(sizes);
   }
 
-  void require_clips(const torch::Tensor& clips) const {
-    if (clips.scalar_type() == torch::kFloat32 && clips.sizes() == sizes_of(clips.size(0))) return;
-    throw DataError(concat("the backbone was given ", shape_of(clips), ", expected float [B, ",
-                           clip_frames_, ", 3, ", image_size_.height, ", ", image_size_.width,
-                           "]"));
-  }
-
   // A module that runs in one order alone takes that one. Where it runs in both (any module of 3
   // frames does), no input tells: one that averages frames is as blind to their order as one that
   // averages colours is to theirs.
   void find_axes() {
     std::vector<ClipAxes> fitting;
-    std::string cause;
+    std::vector<std::string> causes;
     for (const ClipAxes axes : {ClipAxes::kFramesFirst, ClipAxes::kChannelsFirst}) {
       axes_ = axes;
       try {
         run(made_inputs());
         fitting.push_back(axes);
       } catch (const DataError& error) {
-        cause = error.what();
+        causes.emplace_back(error.what());
       }
     }
-    if (fitting.empty()) throw DataError(cause);
+    if (fitting.empty()) throw DataError(join(causes, "; "));
     if (fitting.size() > 1)
       throw DataError(concat("it runs on clips of ", clip_frames_,
                              " frames as [B, 3, T, H, W] and ",
@@ -461,7 +454,7 @@ class CompiledBackbone : public Backbone {
           "it fails on ", images.size(0), " ", input(), "s of ",
           of_clips() ? concat(clip_frames_, " frames (", word_for(kClipAxes, axes_), ") of ") : "",
           image_size_, " pixels in ", to_string(precision_), ": ", module_->cause_of(error),
-          "; check --image-size", of_clips() ? ", --clip" : "", " and --precision, and ",
+          "; check --image-size, --clip and --precision, and ",
           "that it was exported for any number of ", input(), "s"));
     }
   }

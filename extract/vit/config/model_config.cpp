@@ -533,6 +533,14 @@ void read_dinov3(const Json& json, Architecture& shape) {
         concat("'rope_theta' is ", shape.rotary_temperature, ", expected a number above 0"));
 }
 
+// The frames of a clip.
+std::int64_t clip_length(const Json& json, const char* key, std::int64_t usual) {
+  const std::int64_t frames = whole_number(json, key).value_or(usual);
+  if (frames < 1 || frames > kMostClipFrames)
+    throw DataError(concat("'", key, "' is ", frames, ", expected 1 to ", kMostClipFrames));
+  return frames;
+}
+
 // Folders of VideoMAE-small are converted with 16 heads of 24 features, where its authors trained 6
 // of 64 (MCG-NJU/VideoMAE, modeling_finetune.py).
 std::string other_heads(const Architecture& shape) {
@@ -550,7 +558,7 @@ void read_videomae(const Json& json, ModelConfig& config) {
   constexpr double kTorchEpsilon = 1e-5;
   Architecture& shape = config.architecture;
   const std::int64_t image = side(json, "image_size").value_or(224);
-  shape.frames = whole_number(json, "num_frames").value_or(16);
+  shape.frames = clip_length(json, "num_frames", 16);
   shape.sinusoid_grid = image / std::max<std::int64_t>(shape.patch, 1);
   shape.norm = !truth(json, "use_mean_pooling").value_or(true);
   shape.fc_norm = !shape.norm && lists(json, "architectures", "VideoMAEForVideoClassification");
@@ -565,7 +573,7 @@ void read_videomae(const Json& json, ModelConfig& config) {
 // right for clips of that size alone (VJEPA2RopeAttention.get_position_ids).
 void read_vjepa2(const Json& json, ModelConfig& config) {
   Architecture& shape = config.architecture;
-  shape.frames = whole_number(json, "frames_per_clip").value_or(64);
+  shape.frames = clip_length(json, "frames_per_clip", 64);
   shape.rotary = Rotary::kVjepa2;
   shape.rotary_temperature = 10'000;
   shape.qkv_bias = truth(json, "qkv_bias").value_or(true);
@@ -599,7 +607,7 @@ void expect_parts(const Json& json, const std::string& type, ModelConfig& config
   const auto says = [&](const char* key) { return truth(json, key).value_or(false); };
   const bool siglip = type.starts_with("siglip"), beit = type == "beit";
   const bool dinov2 = type.starts_with("dinov2"), dinov3 = type == "dinov3_vit";
-  const bool clips = shape.frames > 1;
+  const bool clips = type == "videomae" || type == "vjepa2";
   shape.class_token = type != "ijepa" && !siglip && !clips;
   shape.positions = !dinov3 && !clips && (!beit || says("use_absolute_position_embeddings"));
   shape.relative_positions =

@@ -368,7 +368,7 @@ def test_trap_heads_of_the_small_videomae(tmp_path):
 
 
 REFUSED = [
-    ("frames", {"frames": 7}, "--clip 7: the backbone's patches are of 2 frames; give a multiple"),
+    ("frames", {"frames": 7}, "clips of 7 frames, as was asked for, do not go with the backbone's patches of 2 frames; give a multiple, --clip 8"),
     ("cut", {"cut": 1}, "--cut 1: the tokens of clips are not stored"),
     ("class_token", {"pool": "cls"}, "needs a class token"),
     ("layers", {"pool": "time", "layers": "1,2"}, "--pool time takes the tokens of one block"),

@@ -151,6 +151,13 @@ def make_dinov2(path):
     Dinov2Model(Dinov2Config(hidden_size=48, num_attention_heads=3, image_size=224, patch_size=14)).save_pretrained(path)
 
 
+def make_videomae(path):
+    from transformers import VideoMAEConfig, VideoMAEImageProcessor, VideoMAEModel
+
+    VideoMAEModel(VideoMAEConfig(hidden_size=48, num_attention_heads=3, num_hidden_layers=2, image_size=112)).save_pretrained(path)
+    VideoMAEImageProcessor(size={"shortest_edge": 112}, crop_size={"height": 112, "width": 112}).save_pretrained(path)
+
+
 PIXELS = ["--mean", 0.5, "--std", 0.5, "--pool", "cls", "--image-size", 112, "--keep-patient-id"]
 
 
@@ -198,7 +205,7 @@ def make_frames(path):
 
 # What pages take for granted: by name, what makes it. A name that stands for another has the same content.
 MAKERS = {"exams.csv": make_exams, "exams.cache": make_cache, "cut.cache": make_cut_cache, "y.cache": make_random_cut_cache, "vit.safetensors": make_weights,
-          "vit_folder": make_weights, "retfound_green.pth": make_retfound, "dinov2-small": make_dinov2, "runs/first": make_run,
+          "vit_folder": make_weights, "retfound_green.pth": make_retfound, "dinov2-small": make_dinov2, "videomae-small": make_videomae, "runs/first": make_run,
           "x.h5": make_cache, "parts.cache": make_parts, "backbone.ts.pt": make_backbone, "FRAMES": make_frames,
           "temporal_hyperftype.json": make_split}
 ALIASES = {"cohort.csv": "exams.csv", "x.cache": "exams.cache", "features.cache": "exams.cache",

@@ -176,7 +176,7 @@ const Kernels* amx_bf16_kernels();     // bf16, multiplied in tiles; null, too, 
 // and very slowly.
 const Kernels* plain_tile_kernels();
 
-// All that are quick on this processor.
+// All that this processor has instructions for, the plain ones left out.
 std::vector<const Kernels*> available_kernels();
 const Kernels* fastest_fp32_kernels();  // null without AVX2: LibTorch's operators are quicker there
 
