@@ -768,11 +768,10 @@ void check_clips(const BackboneOptions& options, const Architecture& architectur
   }
   const std::int64_t tubelet = architecture.tubelet;
   if (frames % tubelet != 0)
-    throw ConfigError(concat("clips of ", frames, " frames, as ",
-                             options.clip_frames > 0 ? "was asked for" : "the config says",
-                             ", do not go with the backbone's patches of ", tubelet,
-                             " frames; give a multiple, --clip ",
-                             (frames / tubelet + 1) * tubelet));
+    throw ConfigError(
+        concat("clips of ", frames, " frames (of --clip, or else of the config) do not ",
+               "go with the backbone's patches of ", tubelet, " frames; give a multiple, --clip ",
+               (frames / tubelet + 1) * tubelet));
   Grid fits = position_grid(architecture);
   if (architecture.sinusoid_grid > 0) {
     fits = Grid(architecture.sinusoid_grid);

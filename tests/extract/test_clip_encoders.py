@@ -58,8 +58,9 @@ def clip_of(pixels, begin, every):
 @pytest.mark.parametrize("precision", ["fp32", "auto", "bf16"])
 def test_rows_are_what_transformers_gives_for_their_windows(study, tmp_path, name, pool, precision):
     folder, pixels, models = study
+    # V-JEPA's folders enlarge before they crop; frames of the encoder's own size stay as they are with --crop-pct 1.
     words = ["extract", "--input", folder / "exams.csv", "--weights", folder / name, "--clip-every", 2, "--pool", pool, "--precision", precision,
-             "--device", "cpu", "--store", "float32", "--json"]
+             "--crop-pct", 1, "--device", "cpu", "--store", "float32", "--json"]
     told = json.loads(coldframe(*words, "--out", tmp_path / "x.cache").stdout)
     assert told["clip_frames"] == FRAMES
     # Of 20 frames one whole window of 8 × 2 fits, of 9 none: one padded from its fifth frame on.
@@ -86,23 +87,23 @@ def test_what_is_missing_is_asked_for(study, tmp_path):
     folder, _, models = study
     words = ["extract", "--input", folder / "exams.csv", "--out", tmp_path / "x.cache", "--device", "cpu"]
     assert "give --clip-every N" in coldframe(*words, "--weights", folder / "videomae", expect=2).stderr
-    assert "as was asked for, do not go with" in coldframe(*words, "--weights", folder / "vjepa2", "--clip-every", 1, "--clip", 7, expect=2).stderr
+    assert "clips of 7 frames (of --clip, or else of the config) do not go with" in coldframe(*words, "--weights", folder / "vjepa2", "--clip-every", 1, "--clip", 7, expect=2).stderr
     assert "--clip-axes is for a compiled module" in coldframe(
         *words, "--weights", folder / "vjepa2", "--clip-every", 1, "--clip-axes", "bcthw", expect=2).stderr
     config = json.loads((folder / "videomae/config.json").read_text())
-    for frames, said in {0: "'num_frames' is 0, expected 1 to 4096", 15: "as the config says, do not go with"}.items():
+    for frames, code, said in [(0, 3, "'num_frames' is 0, expected 1 to 4096"), (15, 2, "clips of 15 frames (of --clip, or else of the config) do not go with")]:
         (tmp_path / str(frames)).mkdir()
         for path in (folder / "videomae").iterdir():
             (tmp_path / str(frames) / path.name).write_bytes(path.read_bytes())
         (tmp_path / str(frames) / "config.json").write_text(json.dumps({**config, "num_frames": frames}))
-        assert said in coldframe(*words, "--weights", tmp_path / str(frames), "--clip-every", 1, expect=2).stderr
+        assert said in coldframe(*words, "--weights", tmp_path / str(frames), "--clip-every", 1, expect=code).stderr
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_file_that_states_no_length_asks_for_it(tmp_path, study, precision):
     """The tensors of the authors' V-JEPA 2 fit clips of any length."""
     folder = study[0]
-    model = clip_models.authors("vjepa2", width=64, heads=1, depth=1)
+    model = clip_models.authors("vjepa2", width=384, heads=6, depth=1)
     torch.save({"target_encoder": {f"module.backbone.{name}": tensor for name, tensor in model.state_dict().items()}}, tmp_path / "vjepa2.pt")
     done = coldframe("extract", "--input", folder / "exams.csv", "--out", tmp_path / "x.cache", "--weights", tmp_path / "vjepa2.pt", "--mean", 0.5, "--std", 0.5,
                      "--image-size", SIDE, "--pool", "mean", "--clip-every", 1, "--precision", precision, "--device", "cpu", expect=2)

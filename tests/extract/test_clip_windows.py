@@ -331,7 +331,7 @@ def test_options_that_do_not_fit(tmp_path, levels, words, message):
 def test_a_backbone_of_images_takes_no_clips(tmp_path):
     vit = ["--random-weights", 0, "--architecture", "vit_tiny_patch16_224", "--pool", "mean", *BLACK_TO_WHITE]
     manifest = make_exams(tmp_path)
-    for words, message in {("--clip", 4, "--clip-every", 2): "--clip 4: the backbone takes single frames; leave --clip out",
+    for words, message in {("--clip", 4, "--clip-every", 2): "--clip 4: the backbone takes images; leave it out",
                            ("--clip-every", 2): "the backbone takes single frames; leave out the options of --clip"}.items():
         assert message in coldframe("extract", "--input", manifest, *vit, "--out", tmp_path / "x.h5", *words, expect=2).stderr
 

@@ -300,7 +300,7 @@ def test_trap_attentive_pooler_of_vjepa2(tmp_path):
         assert cosine(features(folder, clips, pool="map", precision=precision)[0], found) >= HALF_COSINE
     # Without an option the folder gives what its classifier reads.
     PROCESSORS["vjepa2"]().save_pretrained(folder)
-    pixels, found, _ = vit_features.from_folder(videos(), "--weights", folder)
+    pixels, found, _ = vit_features.from_folder(videos(), "--weights", folder, "--clip-every", 1)
     with torch.inference_mode():
         assert difference(found, model.pooler(model.vjepa2(pixels[None], skip_predictor=True).last_hidden_state)) <= FP32_DIFFERENCE
 
@@ -331,7 +331,7 @@ def test_trap_pixels_are_as_the_folder_says(name, tmp_path):
     processor = loader.from_pretrained(folder)
     given = list(video) if name == "videomae_of_images" else video
     wanted = next(iter(processor(given, return_tensors="pt").values()))
-    pixels, found, description = vit_features.from_folder(video, "--weights", folder)
+    pixels, found, description = vit_features.from_folder(video, "--weights", folder, "--clip-every", 1)
     assert torch.equal(pixels, wanted[0])
     assert description["clip_frames"] == 8
     assert difference(found, transformers_features(model, wanted)["mean"]) <= FP32_DIFFERENCE
@@ -346,8 +346,8 @@ def test_trap_without_mean_and_std_they_are_asked_for(tmp_path):
         if file:
             (folder / file).write_text(json.dumps(said))
         with pytest.raises(Refused, match="--mean"):
-            vit_features.from_folder(videos(), "--weights", folder, computes=False)
-    vit_features.from_folder(videos(), "--weights", folder, "--mean", "0.4,0.4,0.4", "--std", "0.3,0.3,0.3", computes=False)
+            vit_features.from_folder(videos(), "--weights", folder, "--clip-every", 1, computes=False)
+    vit_features.from_folder(videos(), "--weights", folder, "--clip-every", 1, "--mean", "0.4,0.4,0.4", "--std", "0.3,0.3,0.3", computes=False)
 
 
 def test_trap_heads_of_the_small_videomae(tmp_path):
@@ -368,7 +368,7 @@ def test_trap_heads_of_the_small_videomae(tmp_path):
 
 
 REFUSED = [
-    ("frames", {"frames": 7}, "clips of 7 frames, as was asked for, do not go with the backbone's patches of 2 frames; give a multiple, --clip 8"),
+    ("frames", {"frames": 7}, r"clips of 7 frames \(of --clip, or else of the config\) do not go with the backbone's patches of 2 frames; give a multiple, --clip 8"),
     ("cut", {"cut": 1}, "--cut 1: the tokens of clips are not stored"),
     ("class_token", {"pool": "cls"}, "needs a class token"),
     ("layers", {"pool": "time", "layers": "1,2"}, "--pool time takes the tokens of one block"),
