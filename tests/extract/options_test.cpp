@@ -190,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "--resize pad --crop-pct 0.875 --interpolation bilinear --resampler torch",
                       "--crop 5%,0,90%,100%-20 --spacing 0.25", "--tiles 0.5 --tile-size 112",
                       "--clip 16 --clip-every 4", "--clip 8 --clip-fps 2.7 --clip-gap 1.5",
-                      "--clip 4 --clip-every 2 --clips 5 --clip-pad zero --clip-axes btchw",
+                      "--clip 4 --clip-every 2 --clips 5 --clip-pad zero",
                       "--clip 4 --clip-every 2 --clip-sampling linspace --clip-step-seconds 0.3"));
 
 TEST(Recipe, StatesItsBackbone) {

@@ -356,14 +356,22 @@ std::vector<MainColumn> main_columns(const Crossed& crossed) {
   return result;
 }
 
-// Half of the patients have a value that tells their class.
+// Half of the patients of each of two classes have a value that tells their class. Of one class
+// alone, a frequent one, most values tell it: chance, and no other word for the label.
 bool values_tell_classes(const Crossed& classes_of_value) {
-  double told = 0, all = 0;
-  for (const MainColumn& value : main_columns(classes_of_value)) {
-    all += value.patients;
-    told += value.is_nearly_all ? value.patients : 0;
+  std::map<std::size_t, double> told, all;  // patients of each class
+  const std::vector<MainColumn> main = main_columns(classes_of_value);
+  std::size_t row = 0;
+  for (const auto& [value, classes] : classes_of_value) {
+    const MainColumn& of_value = main[row++];
+    for (const auto& [of_class, patients] : classes) {
+      all[of_class] += patients;
+      if (of_value.is_nearly_all && of_value.column == of_class) told[of_class] += patients;
+    }
   }
-  return told >= kMostPatients * all;
+  return std::ranges::count_if(all, [&](const auto& of_class) {
+           return told[of_class.first] >= kMostPatients * of_class.second;
+         }) > 1;
 }
 
 // The label tells the value.
@@ -520,14 +528,19 @@ Confounds find_confounds(const ConfoundLabels& labels, const std::vector<ExamTra
   }
   std::ranges::stable_sort(strongest, std::greater{}, [](const auto& one) { return one.first; });
   for (const auto& [value, one] : strongest) {
-    const bool bounded = result.found.size() < kBoundedConfounds;
     Confound& found = result.found.emplace_back(
         Confound{one->trait->name, one->trait->of_file, one->groups.numeric,
-                 bounded ? with_interval(prediction, *one, result.metric, level)
-                         : without_interval(MetricValue::of(value), "of the ten strongest alone"),
+                 without_interval(MetricValue::of(value), "intervals are of the first ten"),
                  static_cast<double>(one->as_good + 1) / static_cast<double>(draws + 1)});
     look_at_values(found, labels, *one->trait, one->groups);
   }
+  // Those that may be the label in other words are told last (report/sections/cohort.cpp).
+  std::size_t bounded = 0;
+  for (const bool may_be_label : {false, true})
+    for (std::size_t i = 0; i < strongest.size(); ++i)
+      if (result.found[i].may_be_label == may_be_label && bounded++ < kBoundedConfounds)
+        result.found[i].figure =
+            with_interval(prediction, *strongest[i].second, result.metric, level);
   return result;
 }
 

@@ -16,8 +16,8 @@
 // doi:10.1093/biomet/78.2.301). They come from a seed of their own.
 //
 // A trait that is found may be the label in other words, as a grade of severity is. That is taken
-// to be so where half of the patients have a value of which nearly all patients (95 %) have one
-// class; where nearly all patients of each class have one value, not the same one; and where a
+// to be so where half of the patients of each of two classes have a value of which nearly all
+// patients (95 %) have that class; where nearly all patients of each class have one value, not the same one; and where a
 // trait ranks numbers at 0.9. Five patients at least have such a value or class. Classes that come
 // from different places look the same: nothing in the labels tells the two apart, and holding such
 // a place out leaves one class.
@@ -58,7 +58,8 @@ struct OneClassValue {
   std::size_t exams = 0, exams_of_class = 0, patients = 0;
 };
 
-inline constexpr std::size_t kBoundedConfounds = 10;  // the strongest, which have intervals
+// With intervals: the strongest, those that may be the label in other words after the others.
+inline constexpr std::size_t kBoundedConfounds = 10;
 
 struct Confound {
   std::string name;

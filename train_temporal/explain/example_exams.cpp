@@ -243,6 +243,7 @@ FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
                              cache::Pictures& pictures,
                              const std::optional<std::filesystem::path>& weights) {
   FrameReport report;
+  std::filesystem::remove_all(run / kMapsFolder);  // what a run that was stopped had begun
   const PredictionTable& table = main.held_out;
   if (!can_be_explained(table.targets)) return report;
   report.choice = table.targets.front().kind().explained_exams();

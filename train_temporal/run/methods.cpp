@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <initializer_list>
 #include <map>
 #include <string_view>
@@ -451,7 +452,7 @@ Json readable(Json config) {
   if (config.is_structured())
     for (Json& value : config) value = readable(std::move(value));
   if (config.is_number_float() && std::isfinite(config.get<double>()))
-    return std::stod(concat(config.get<double>()));
+    return std::strtod(concat(config.get<double>()).c_str(), nullptr);
   if (config.is_object() && config.contains("precision") && config["precision"].is_string())
     if (const auto known = kPrecisions.find(config["precision"]); known != kPrecisions.end())
       config["precision"] = known->second;

@@ -116,13 +116,14 @@ std::string warn_of_near_copies(const Dataset& dataset, const Cohort& cohort,
     if (told.size() < kTold)
       told.push_back(concat("'", cohort.exams()[exams[pair.a]].id, "' and '",
                             cohort.exams()[exams[pair.b]].id, "'"));
-  return concat(plural(copies.size(), "pair"),
-                " of exams of different patients with nearly the same features: ", join(told, "; "),
-                copies.size() > kTold ? "; …" : "", " (they differ by ",
-                fixed(copies.front().difference, 2), " of what separates them from the next exam",
-                copies.size() > 1 ? ", or more" : "",
-                "): look at them; if they are of one patient, what is held out was trained on, and "
-                "the figures are too good: give them one patient");
+  return concat(
+      plural(copies.size(), "pair"),
+      " of exams of different patients with nearly the same features: ", join(told, "; "),
+      copies.size() > kTold ? "; …" : "", " (the closest lie at ",
+      fixed(copies.front().difference, 2),
+      " of their distance from the next exam): look at them, and give them one patient if "
+      "they are of one; else what is held out may have been trained on, and the figures "
+      "may be too good");
 }
 
 }  // namespace coldframe::temporal

@@ -58,9 +58,10 @@ constexpr std::array kFilesOfRuns = {
 constexpr std::array kFoldersOfRuns = {"models", kControlsFolder, kStateFolder, kFiguresFolder,
                                        kMapsFolder};
 // Of what lies in these folders.
-constexpr std::array<std::string_view, 11> kEndings = {
-    ".safetensors", ".json",           ".ini",         ".csv", ".svg", ".tex", ".png", ".html",
+constexpr std::array<std::string_view, 9> kEndings = {
+    ".safetensors", ".json",           ".ini",         ".csv", ".svg", ".tex",
     kRecordSuffix,  kCheckpointSuffix, kPartLockSuffix};
+constexpr std::array<std::string_view, 2> kEndingsOfMaps = {".png", ".html"};
 
 // What a killed process was writing, and what NFS keeps of a file that was removed while open.
 bool is_remainder(const std::string& name) {
@@ -84,8 +85,10 @@ fs::path stranger_in(const fs::path& folder) {
     const std::string name = path.filename().string();
     std::error_code ignored;
     const bool is_folder = entry->is_directory(ignored) && !entry->is_symlink(ignored);
-    bool known = is_folder || is_remainder(name) ||
-                 std::ranges::any_of(kEndings, [&](auto ending) { return name.ends_with(ending); });
+    const auto ends_with = [&](std::string_view ending) { return name.ends_with(ending); };
+    const bool of_maps = *path.lexically_relative(folder).begin() == kMapsFolder;
+    bool known = is_folder || is_remainder(name) || std::ranges::any_of(kEndings, ends_with) ||
+                 (of_maps && std::ranges::any_of(kEndingsOfMaps, ends_with));
     if (entry.depth() == 0)
       known = is_folder ? std::ranges::count(kFoldersOfRuns, name) > 0 : is_known_file(path);
     if (!known && fs::exists(entry->symlink_status(ignored))) return path;

@@ -218,7 +218,7 @@ TEST_F(BackboneTest, TakesClipsAndGivesAFeatureForEachStep) {
   EXPECT_TRUE(at::allclose(steps.view({2, 3, 128}).mean(1), mean->forward(clips), 0, 1e-5));
   EXPECT_THROW(time->forward(clips.select(1, 0)), DataError);
   EXPECT_THROW(time->forward(clips.narrow(1, 0, 4)), DataError);
-  EXPECT_THAT(refusal([&] { made({Pooling::kMean}, 5); }), HasSubstr("--clip 5"));
+  EXPECT_THAT(refusal([&] { made({Pooling::kMean}, 5); }), HasSubstr("clips of 5 frames"));
 }
 
 TEST_F(BackboneTest, DescribesWeightsAndResampledPositions) {

@@ -133,6 +133,16 @@ TEST(Confounds, AreToldFromTheLabelInOtherWords) {
     EXPECT_EQ(result.found.front().may_be_label, one.may_be_label) << one.of;
     EXPECT_TRUE(result.not_found.empty());
   }
+  // Where one class is frequent, most values tell it, of a site as of anything.
+  std::vector<int> rare;
+  ExamTrait site{"site", false, {}};
+  for (int i = 0; i < 240; ++i) {
+    rare.push_back(i % 24 == 0);
+    site.values.push_back(rare.back() || i % 3 == 1 ? "b" : "a");
+  }
+  const Confounds result = find_confounds(labels_of(rare, 2), {site}, 0.95);
+  ASSERT_EQ(result.found.size(), 1u);
+  EXPECT_FALSE(result.found.front().may_be_label);
 }
 
 TEST(Confounds, NameWhatWasLookedAtAndNotFound) {

@@ -148,7 +148,7 @@ std::string remedy_text(const TargetReport& report, const Confound& one) {
 }
 
 std::string advice_text(const TargetReport& report, const Confound& one) {
-  if (!one.may_be_label) return remedy_text(report, one);
+  if (!one.may_be_label || one.name == report.held_out_by) return remedy_text(report, one);
   return "it may be the outcome in other words, so leave it out of --covariates";
 }
 
@@ -220,7 +220,7 @@ html::Body confounds_section(const TargetReport& report) {
   if (!rows.empty())
     body += html::table({"", "taken as", concat(confounds.metric->title, " alone"), ""}, rows);
   if (rows.size() > kBoundedConfounds)
-    body += html::paragraph(concat("Intervals are of the strongest ", kBoundedConfounds, "."));
+    body += html::paragraph(concat("Intervals are of the first ", kBoundedConfounds, "."));
   if (const std::string all = tells_class_text(report); !all.empty())
     body += html::paragraph(all + ".");
   if (const std::string others = not_found_text(confounds); !others.empty())
