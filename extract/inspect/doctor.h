@@ -1,5 +1,5 @@
-// `coldframe-train_temporal extract doctor`: what `coldframe doctor` cannot tell without LibTorch and
-// readers.
+// `coldframe-train_temporal extract doctor`: what `coldframe doctor` cannot tell without LibTorch
+// and readers.
 #pragma once
 
 #include <vector>

@@ -80,7 +80,7 @@ def test_a_program_that_is_started_by_itself_heeds_them(frames, exact, tmp_path)
 def test_threads_wait_asleep_unless_somebody_says_otherwise(tmp_path):
     """What `coldframe` hands to the program that it becomes."""
     shutil.copy(BUILD / "bin/coldframe", tmp_path)
-    program = tmp_path / "coldframe-extract"
+    program = tmp_path / "coldframe-train_temporal"
     program.write_text("#!/bin/sh\nenv\n")
     program.chmod(0o755)
     for given, expected in [({}, "passive"), ({"OMP_WAIT_POLICY": "active", "OMP_DYNAMIC": "true"}, "active")]:

@@ -44,9 +44,9 @@ def facts_of(path):
     cache = Cache(path)
     exams = []
     for row in cache.exams.drop(columns="ordinal").to_dict("records"):
-        exam = row["id"]
+        exam = row.pop("exam")
         row = {name: None if value != value else value for name, value in row.items()}  # NaN: unknown
-        exams.append({**row, "times": list(cache.times(exam)), "present": [bool(p) for p in cache.present(exam)],
+        exams.append({"id": exam, **row, "times": list(cache.times(exam)), "present": [bool(p) for p in cache.present(exam)],
                       "phase": [int(p) for p in cache.frames(exam)["phase"]],
                       "first": [float(f) for f in cache.features(exam)[0, :4]],
                       **{f"features of {view}": digest(cache.features(exam, view).astype("<f2")) for view in cache.views},

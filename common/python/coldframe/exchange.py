@@ -175,7 +175,13 @@ def to_eva(cache: Cache, folder: Place, target: str, view: str = "clean") -> Pat
         torch.save(torch.from_numpy(features), made)
 
     names = labelled["exam"] + ".pt"
-    table = {"origin": labelled["exam"], "embeddings": names, "target": targets, "split": split, "wsi_id": labelled["exam"]}
+    table = {
+        "origin": labelled["exam"],
+        "embeddings": names,
+        "target": targets,
+        "split": split,
+        "wsi_id": labelled["exam"],
+    }
     _require_names(cache)
     with whole_folder(folder) as made:
         _write_exams(cache, made, view, ".pt", write, list(labelled["exam"]))
