@@ -17,10 +17,10 @@
 //
 // A trait that is found may be the label in other words, as a grade of severity is. That is taken
 // to be so where half of the patients of each of two classes have a value of which nearly all
-// patients (95 %) have that class; where nearly all patients of each class have one value, not the same one; and where a
-// trait ranks numbers at 0.9. Five patients at least have such a value or class. Classes that come
-// from different places look the same: nothing in the labels tells the two apart, and holding such
-// a place out leaves one class.
+// patients (95 %) have that class; where nearly all patients of each class have one value, not the
+// same one; and where a trait ranks numbers at 0.9. Five patients at least have such a value or
+// class. Classes that come from different places look the same: nothing in the labels tells the two
+// apart, and holding such a place out leaves one class.
 #pragma once
 
 #include <cstddef>
