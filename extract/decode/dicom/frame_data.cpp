@@ -670,6 +670,24 @@ std::string note_of(const PixelLayout& stated, const PixelLayout& decoded) {
                 ", which was taken");
 }
 
+// DCMTK 3.6.7 reads where the table of segments points, within the frame or not (PS3.5 G.5: the
+// number of segments, then where each begins, in 16 numbers of 32 bits).
+void require_segments(std::string_view code) {
+  constexpr std::uint64_t kTable = 64;
+  const ByteCursor reader(code, std::endian::little);
+  const std::uint64_t segments = code.size() < kTable ? 0 : reader.u32(0);
+  bool sound = segments >= 1 && segments <= 15;
+  for (std::uint64_t i = 1, before = kTable - 1; sound && i <= segments; ++i) {
+    const std::uint64_t begin = reader.u32(4 * i);
+    sound = begin > before && begin < code.size();
+    before = begin;
+  }
+  if (!sound) {
+    throw DataError(concat("a frame cannot be decoded: the segments of its RLE code do not lie in ",
+                           "its ", code.size(), " bytes"));
+  }
+}
+
 // The attributes that the codecs look at, for one frame alone.
 void describe(DcmItem& item, const PixelLayout& layout) {
   const auto put = [&](const DcmTagKey& tag, int value) {
@@ -694,6 +712,7 @@ void describe(DcmItem& item, const PixelLayout& layout) {
 RawFrame decode_with_dcmtk(const TransferSyntax& syntax, const PixelLayout& layout,
                            std::string code) {
   register_codecs();
+  if (syntax.coding == Coding::kRle) require_segments(code);
   RawFrame raw{decoded_layout(syntax, layout, code), {}};
   raw.note = note_of(layout, raw.layout);
   DcmDataset item;

@@ -151,6 +151,33 @@ TEST(Dicom, BadFilesAreRefusedWithTheReason) {
   }
 }
 
+// A frame's RLE code: the table of segments, then what they hold.
+std::string rle(std::uint32_t segments, std::vector<std::uint32_t> begins,
+                const std::string& content) {
+  std::string code = little(segments, 4);
+  begins.resize(15);
+  for (const std::uint32_t begin : begins) code += little(begin, 4);
+  return code + content;
+}
+
+TEST(Dicom, SegmentsOfRleLieWithinTheirFrame) {
+  const std::string runs(
+      "\x02"
+      "abc"
+      "\xFE"
+      "d",
+      6);  // abc, then d three times: 3×2 pixels
+  const auto read = [](const std::string& code) {
+    return read_all(fragments({.syntax = "1.2.840.10008.1.2.5"}, {code, code}));
+  };
+  EXPECT_EQ(read(rle(1, {64}, runs)), "");
+  for (const std::string& code :
+       {rle(0, {64}, runs), rle(16, {64}, runs), rle(1, {0}, runs), rle(1, {63}, runs),
+        rle(1, {70}, runs), rle(1, {0xFFFFFFF0}, runs), rle(2, {64, 64}, runs),
+        rle(2, {68, 64}, runs), rle(2, {64, 0x7FFFFFFF}, runs), rle(1, {64}, runs).substr(0, 62)})
+    EXPECT_NE(read(code).find("do not lie in its"), std::string::npos) << read(code);
+}
+
 std::vector<std::string> seeds() {
   std::vector<std::string> contents{
       native({}), fragments({.syntax = kJpegLossless}, {"ab", "cd"}),
