@@ -42,7 +42,7 @@ def test_a_machine_on_which_tests_run_is_ready(tmp_path):
 
 def test_versions_are_those_of_the_libraries(tmp_path):
     _, found = checks(cwd=tmp_path)
-    linked = subprocess.run(["ldd", BUILD / "bin/coldframe-extract"], capture_output=True, text=True, check=True).stdout
+    linked = subprocess.run(["ldd", BUILD / "bin/coldframe-train_temporal"], capture_output=True, text=True, check=True).stdout
     torch = pathlib.Path(re.search(r"libtorch_cpu\.so => (\S+)", linked)[1]).resolve().parents[1]
     version = re.search(r"__version__ = '(.*)'", (torch / "version.py").read_text())[1]
     assert found["LibTorch"]["found"].startswith(f"{version} in {torch}, ")

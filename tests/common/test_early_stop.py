@@ -44,11 +44,10 @@ def pending_interrupt():
 
 @pytest.mark.parametrize("job", ["extract", "train"])
 def test_while_libraries_are_loaded(made, tmp_path, job):
-    name = {"extract": "coldframe-extract", "train": "coldframe-train_temporal"}[job]
+    name = "coldframe-train_temporal"
     words = jobs(made, tmp_path / "out")[job]
     environment = dict(os.environ, LD_PRELOAD=str(BUILD / "tests" / "signal_at_load.so"), COLDFRAME_TEST_PROGRAM=name)
-    program = [BUILD / "bin" / name, *words[1:]] if job == "extract" else [BUILD / "bin" / name, *words]
-    assert "Ctrl-C again" in run(*program, expect=75, env=environment).stderr
+    assert "Ctrl-C again" in run(BUILD / "bin" / name, *words, expect=75, env=environment).stderr
     run(BUILD / "bin" / "coldframe", *words, *(["--resume"] if (tmp_path / "out.unfinished").exists() else []))
 
 
@@ -57,8 +56,8 @@ def test_before_the_program_is_there(made, tmp_path, job):
     """The dispatcher holds the signal until the program that it becomes has its handlers."""
     words = jobs(made, tmp_path / "out")[job]
     environment = dict(os.environ, LD_PRELOAD=str(BUILD / "tests" / "signal_at_load.so"), COLDFRAME_TEST_PROGRAM="-")
-    assert "Ctrl-C again" in run(BUILD / "bin" / f"coldframe-{dict(train='train_temporal').get(job, job)}",
-                                 *words[job == "extract":], expect=75, env=environment, preexec_fn=pending_interrupt).stderr
+    assert "Ctrl-C again" in run(BUILD / "bin/coldframe-train_temporal", *words, expect=75, env=environment,
+                                 preexec_fn=pending_interrupt).stderr
 
 
 def test_tools_that_cannot_be_continued_end_at_once(made):

@@ -6,7 +6,7 @@ import export_clip_encoder
 import h5py
 import numpy as np
 import torch
-from training_support import BUILD, loaded
+from training_support import coldframe
 
 MEAN, STD = (0.43216, 0.394666, 0.37645), (0.22803, 0.22145, 0.216989)
 
@@ -18,10 +18,10 @@ def test_features_are_torchvisions(tmp_path):
     model = export_clip_encoder.export(tmp_path / "r2plus1d.pt", tmp_path / "weights.pth")
     video = np.random.default_rng(0).integers(0, 256, (40, 112, 112, 3), dtype=np.uint8)
     np.save(tmp_path / "a.npy", video)
-    done = loaded(BUILD / "bin/coldframe-extract").run(
-        ["--input", tmp_path / "a.npy", "--backbone", tmp_path / "r2plus1d.pt", "--clip", 16, "--clip-every", 2, "--clip-step", 8,
+    done = coldframe(
+        "extract", "--input", tmp_path / "a.npy", "--backbone", tmp_path / "r2plus1d.pt", "--clip", 16, "--clip-every", 2, "--clip-step", 8,
          "--image-size", 112, "--mean", ",".join(map(str, MEAN)), "--std", ",".join(map(str, STD)), "--device", "cpu", "--precision",
-         "fp32", "--store", "float32", "--out", tmp_path / "x.h5"])
+         "fp32", "--store", "float32", "--out", tmp_path / "x.h5")
     assert done.returncode == 0, done.stderr
     pixels = (torch.from_numpy(video).permute(3, 0, 1, 2) / 255 - torch.tensor(MEAN)[:, None, None, None]) / torch.tensor(STD)[:, None, None, None]
     clips = torch.stack([pixels[:, start:start + 31:2] for start in (0, 8)])

@@ -73,7 +73,7 @@ def test_features_are_right(frames, exact, tmp_path, backbone, precision, limit)
 def test_a_program_that_is_started_by_itself_heeds_them(frames, exact, tmp_path):
     for limit in ("one", "dynamic"):
         found, _ = features(frames, tmp_path / f"{limit}.h5", "operators", "bf16", LIMITS[limit],
-                            program=["coldframe-extract"])
+                            program=["coldframe-train_temporal", "extract"])
         assert cosines(found, exact["operators"]).min() >= 0.9999
 
 

@@ -133,7 +133,7 @@ def compiled(context):
 
 def pipeline(context):
     """Files to cache beside PyTorch's DataLoader and timm: 4 000 frames, start included."""
-    context.program("bin/coldframe-extract")
+    context.program("bin/coldframe-train_temporal")
     precision = "fp32" if context.small else "bf16"  # which a CPU without instructions for it emulates
     side, exams, batch = (224, 2, 16) if context.small else (512, 500, 256)
     text = context.run(sys.executable, context.root / "tests/benchmarks/extract/benchmark.py", "--device", context.device,

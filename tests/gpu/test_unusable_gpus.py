@@ -40,8 +40,8 @@ def begin(run, tmp_path):
     variables = {"LD_LIBRARY_PATH": str(tmp_path), "COLDFRAME_TEST_SLOW_DRIVER": str(tmp_path / "pipe")}
 
     def start(*words):
-        job = subprocess.Popen([training_support.BUILD / "bin/coldframe-extract", *run.words["extract"], "--out", tmp_path / "x.h5",
-                                *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=os.environ | variables)
+        job = subprocess.Popen([training_support.BUILD / "bin/coldframe-train_temporal", "extract", *run.words["extract"], "--out",
+                                tmp_path / "x.h5", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=os.environ | variables)
         while job.poll() is None:
             try:
                 return job, os.open(tmp_path / "pipe", os.O_WRONLY | os.O_NONBLOCK)

@@ -25,7 +25,7 @@ def run(*command):
 
 
 def extract(manifest, out, *options):
-    run(BUILD / "bin/coldframe-extract", "--input", manifest, "--out", out, "--random-weights", 0,
+    run(BUILD / "bin/coldframe", "extract", "--input", manifest, "--out", out, "--random-weights", 0,
         "--architecture", "vit_tiny_patch16_224", "--pool", "mean", "--mean", 0.5, "--std", 0.5,
         "--image-size", 32, "--device", "cpu", "--precision", "fp32", "--frame-columns", "eye",
         "--keep-patient-id", *options)

@@ -56,7 +56,6 @@ def loaded(program):
 
 def coldframe(*words, variables={}):
     """What `coldframe WORDS…` does, by the program that it becomes."""
-    command, *rest = words
-    if command in ("extract", "cache"):
-        return loaded(BUILD / "bin" / f"coldframe-{command}").run(rest, variables=variables)
+    if words[0] == "cache":
+        return loaded(BUILD / "bin" / "coldframe-cache").run(words[1:], variables=variables)
     return loaded(BUILD / "bin" / "coldframe-train_temporal").run(words, variables=variables)

@@ -6,9 +6,8 @@ import safetensors.torch
 import timm
 import torch
 from PIL import Image
-from training_support import BUILD, loaded, quick, succeed
+from training_support import coldframe, quick, succeed
 
-EXTRACT = BUILD / "bin" / "coldframe-extract"
 SIDE, PATCH = 64, 16
 BLOCKS, CUT = 4, 2  # of tiny_vit(), and where cut_cache() cuts it
 PIXELS = ["--image-size", SIDE, "--mean", 0.5, "--std", 0.5, "--pool", "cls"]
@@ -45,7 +44,7 @@ def made_exams(folder, count, frames=2, seed=0):
 
 
 def extract(exams, out, *words):
-    result = loaded(EXTRACT).run(["--input", exams, "--out", out, *words])
+    result = coldframe("extract", "--input", exams, "--out", out, *words)
     assert result.returncode == 0, result.stderr
     return out
 

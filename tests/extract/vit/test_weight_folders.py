@@ -109,7 +109,7 @@ def test_a_config_of_something_else_beside_a_file(folder, images, expected):
 def test_a_changed_config_is_named_when_a_cache_goes_on(folder, tmp_path):
     (tmp_path / "exam").mkdir()
     Image.fromarray(vit_features.pictures()[0]).save(tmp_path / "exam" / "0.png")
-    command = [vit_features.BUILD / "bin" / "coldframe-extract", "--input", tmp_path, "--weights", folder,
+    command = [vit_features.BUILD / "bin" / "coldframe", "extract", "--input", tmp_path, "--weights", folder,
                "--out", tmp_path / "x.h5", "--device", "cpu"]
     change_config(folder, pretrained_cfg={"input_size": [3, 48, 48], "crop_pct": 0.9, "mean": [0.5], "std": [0.5]})
     subprocess.run(command, check=True, capture_output=True)

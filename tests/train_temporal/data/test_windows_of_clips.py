@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from training_support import BUILD, coldframe, loaded, quick, succeed
+from training_support import coldframe, quick, succeed
 
 SIDE = LENGTH = 16  # the bar passes every place once
 EXAMS = 60
@@ -45,7 +45,7 @@ def bar(random, right):
 
 
 def extract(manifest, out, *words):
-    done = loaded(BUILD / "bin/coldframe-extract").run(["--input", manifest, "--out", out, *PIXELS, *words])
+    done = coldframe("extract", "--input", manifest, "--out", out, *PIXELS, *words)
     assert done.returncode == 0, done.stderr
     return out
 
