@@ -280,6 +280,7 @@ int run_extract(const std::vector<std::string>& arguments) {
   summary.cut = cut_of(*options, backbone);
   summary.backbone = backbone.describe();
   summary.weights = recipe.notes.value("weights", "");
+  summary.license = options->license;
   summary.image_size = options->backbone.image_size;
   summary.clip_frames = backbone.clip_frames();
   summary.metadata_updated = part.shared() ? 0 : plan.metadata.size();

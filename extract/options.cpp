@@ -127,6 +127,12 @@ void apply_config(const GivenWords& given, ExtractOptions& options) {
   if (config) follow_config(*config, options);
 }
 
+// The option goes before the card.
+void take_license(ExtractOptions& options) {
+  if (!options.license.empty() || options.backbone.weights.empty()) return;
+  options.license = vit::license_in_card(vit::find_weight_files(options.backbone.weights));
+}
+
 // A dry run needs no backbone, and takes what it can tell of it.
 void look_at_config(const GivenWords& given, ExtractOptions& options) {
   try {
@@ -192,6 +198,9 @@ OptionRows backbone_options(ExtractOptions& options) {
        "gelu, gelu_tanh, quick_gelu or silu (default likewise)", "",
        "features.backbone.architecture.activation"},
       {"preset", "NAME", text(options.preset), preset_names()},
+      {"license", "ID", text(options.license),
+       "licence of the weights, e.g. cc-by-nc-4.0 (default: what the card in their folder, "
+       "README.md, states)"},
       {"pool", "KIND", parsed(backbone.features.pooling, vit::parse_pooling), vit::list_poolings(),
        "", "features.backbone.pooling"},
       {"layers", "N,N,…", with_restore(parsed(layers, vit::parse_layers), restore_layers),
@@ -444,6 +453,7 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   follow_length(options.backbone);
   finish_clips(options);
   finish_backbone(options);
+  if (!options.dry_run) take_license(options);
   check_named_files(options);
   return options;
 }

@@ -25,8 +25,9 @@ struct ExtractOptions {
   bool dry_run = false;         // inspect the input only; needs no backbone and no `out`
 
   vit::BackboneOptions
-      backbone;        // --weights, --backbone, --random-weights, --architecture, --pool, --heads
-  std::string preset;  // its name, "" for none
+      backbone;         // --weights, --backbone, --random-weights, --architecture, --pool, --heads
+  std::string preset;   // its name, "" for none
+  std::string license;  // of the weights; "": nobody states one
   std::filesystem::path config;  // next to the weights, states what no option does; "": none
   preprocess::Preprocessing preprocessing;  // the preset's, overridden by the command line
   std::filesystem::path mask;               // --mask, loaded into `preprocessing`; "": none

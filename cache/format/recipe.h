@@ -19,6 +19,9 @@ inline const WordTable<DType> kStorageTypes{{"float16", DType::kFp16}, {"float32
 // A recipe says what a cache was made with. Two caches may be mixed or compared only if their
 // recipes say so.
 
+// The note, and the key of a run's config.json, of the licence of the backbone's weights.
+inline constexpr const char* kWeightsLicense = "weights_license";
+
 struct Recipe {
   // Everything that decides the features of one frame: weights' SHA-256, architecture, pooling, the
   // pixel pipeline. `predict` and `evaluate` compare its digest.

@@ -220,8 +220,10 @@ std::string weights_text(const Json& info) {
   const Json& features = info["recipe"]["features"];
   const Json backbone = features.value("backbone", Json::object());
   const Json digest = backbone.is_object() ? backbone.value("sha256", Json()) : Json();
+  const Json license = info["notes"].value(kWeightsLicense, Json());
   return concat(name.get<std::string>(),
-                digest.is_string() ? concat(" (SHA-256 ", digest.get<std::string>(), ")") : "");
+                digest.is_string() ? concat(" (SHA-256 ", digest.get<std::string>(), ")") : "",
+                license.is_string() ? ", licence " + license.get<std::string>() : "");
 }
 
 // "what enters block 8: 197 × 384 × float16 a frame, 1.4 GiB in all"

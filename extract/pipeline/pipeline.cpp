@@ -136,7 +136,8 @@ std::string describe_backbone(const ExtractSummary& summary) {
       backbone.contains("seed")
           ? concat("random weights of seed ", backbone["seed"].get<std::uint64_t>())
           : concat(summary.weights, " (SHA-256 ",
-                   backbone["sha256"].get<std::string>().substr(0, 12), "…)");
+                   backbone["sha256"].get<std::string>().substr(0, 12), "…)",
+                   summary.license.empty() ? "" : ", licence " + summary.license);
   const std::string clip =
       summary.clip_frames > 1 ? concat("windows of ", summary.clip_frames, " ") : "";
   return concat("backbone   ", shape_of(backbone), clip, "images of ", summary.image_size, "; ",
@@ -275,6 +276,7 @@ Json to_json(const ExtractSummary& summary) {
             {"cut", summary.cut ? cache::to_json(*summary.cut) : Json(nullptr)},
             {"backbone", summary.backbone},
             {"weights", summary.weights},
+            {cache::kWeightsLicense, summary.license},
             {"image_size", summary.image_size},
             {"clip_frames", summary.clip_frames},
             {"extracted", {{"exams", result.exams}, {"frames", result.frames}}},

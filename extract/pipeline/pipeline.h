@@ -63,6 +63,7 @@ struct ExtractSummary {
   std::optional<cache::Cut> cut;  // what is stored next to the features
   Json backbone;                  // Backbone::describe()
   std::string weights;            // name of its file, empty for random weights
+  std::string license;            // of the weights, empty if nobody states one
   std::size_t patients = 0;       // of the input
   frames::PatientNames patient_names;
   ImageSize image_size{};

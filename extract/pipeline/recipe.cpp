@@ -109,6 +109,7 @@ cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& ba
   record(clip_options(chosen), recipe);
   if (const std::string name = weights_name(options.backbone); !name.empty())
     recipe.notes["weights"] = name;
+  if (!options.license.empty()) recipe.notes[cache::kWeightsLicense] = options.license;
   if (options.repeated) recipe.notes["options"] = *options.repeated;
   return recipe;
 }

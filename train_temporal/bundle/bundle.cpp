@@ -136,6 +136,7 @@ constexpr Key kKeys[] = {{"/name", Kind::string},
                          {"/visits", Kind::string, true},
                          {"/backbone/kind", Kind::string},
                          {"/backbone/file", Kind::string, true},
+                         {"/backbone/license", Kind::string, true},
                          {"/backbone/mask", Kind::string, true},
                          {"/backbone/cut", Kind::number_unsigned, true},
                          {"/recipe/features/backbone/kind", Kind::string}};

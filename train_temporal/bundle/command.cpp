@@ -61,8 +61,10 @@ std::string facts_text(const Bundle& bundle) {
   line("visits", facts.contains("visits") ? Json::array({facts["visits"]}) : Json::array());
   line("covariates", facts.value("covariates", Json::array()));
   const Json& backbone = facts.at("backbone");
-  text += concat("backbone   ", word(backbone, "kind"), ", recipe ",
-                 word(facts, "feature_digest").substr(0, 12), "…\n");
+  text +=
+      concat("backbone   ", word(backbone, "kind"), ", recipe ",
+             word(facts, "feature_digest").substr(0, 12), "…",
+             backbone.contains("license") ? ", licence " + word(backbone, "license") : "", "\n");
   std::uint64_t bytes = 0;
   for (const BundleFile& file : bundle.files()) bytes += file.bytes;
   return concat(text, "files      ", bundle.files().size(), ", ", human_bytes(bytes), "\n");

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cache/format/recipe.h"
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/files/csv.h"
@@ -17,6 +18,7 @@
 #include "common/files/json.h"
 #include "common/files/publish/atomic_file.h"
 #include "common/files/publish/outputs.h"
+#include "common/text/model_card.h"
 #include "common/text/text.h"
 #include "extract/pipeline/recipe.h"
 #include "train_temporal/bundle/bundle.h"
@@ -68,18 +70,6 @@ void copy_into(const std::filesystem::path& from, const std::filesystem::path& t
 
 namespace {
 
-// Parts of a page under their names, in order.
-using Parts = std::vector<std::pair<std::string, std::string>>;
-
-void put(Parts& parts, const std::string& name, const std::string& text) {
-  const auto found =
-      std::ranges::find_if(parts, [&](const auto& part) { return part.first == name; });
-  if (found == parts.end())
-    parts.emplace_back(name, text);
-  else
-    found->second = text;
-}
-
 // JSON's strings are YAML's.
 std::string quoted(const std::string& text) {
   return Json(text).dump();
@@ -130,7 +120,7 @@ std::string code(const Json& name) {
   return code(name.get<std::string>());
 }
 
-Parts front_matter(const Json& facts) {
+CardParts front_matter(const Json& facts) {
   return {{"license", concat(" ", quoted(facts.at("license")), "\n")},
           {"library_name", " coldframe\n"},
           {"tags", "\n- medical-imaging\n- vision-transformer\n- temporal-model\n- monai\n"}};
@@ -235,12 +225,23 @@ std::string controls_text(const Json& metrics) {
   return text.empty() ? "None were fitted.\n" : text;
 }
 
-std::string limits_text() {
-  return "- Nothing is known of other scanners, sites and patients than those of the training: "
-         "`coldframe evaluate --bundle` measures it on yours.\n"
-         "- Thresholds were chosen on the fractions of classes in the training data.\n"
-         "- Exams of the training cannot be recognised: the bundle holds no ids. Predictions of "
-         "them look better than the model is.\n";
+// The bundle holds the weights, whose licence the bundle's own does not change.
+std::string weights_license_text(const Json& facts) {
+  const Json& backbone = facts.at("backbone");
+  if (!backbone.contains("file")) return "";
+  const std::string license = backbone.value("license", "");
+  return concat("- The backbone's weights are in the bundle under a licence of their own",
+                license.empty() ? ", which nobody stated" : concat(": ", plain(license)), ".\n");
+}
+
+std::string limits_text(const Json& facts) {
+  return concat(
+      weights_license_text(facts),
+      "- Nothing is known of other scanners, sites and patients than those of the training: "
+      "`coldframe evaluate --bundle` measures it on yours.\n"
+      "- Thresholds were chosen on the fractions of classes in the training data.\n"
+      "- Exams of the training cannot be recognised: the bundle holds no ids. Predictions of "
+      "them look better than the model is.\n");
 }
 
 std::string use_text(const Json& facts) {
@@ -251,71 +252,22 @@ std::string use_text(const Json& facts) {
                 "classes and thresholds, `SHA256SUMS` the checksums.\n");
 }
 
-// Takes lines up to the next one that `begins` a part; what lies before the first is under "".
-template <typename Begins>
-Parts divide(const std::string& text, const Begins& begins) {
-  Parts parts = {{"", ""}};
-  for (const std::string& line : split(text, '\n')) {
-    if (const auto [name, rest] = begins(line); !name.empty())
-      parts.emplace_back(name, rest);
-    else
-      parts.back().second += line + "\n";
-  }
-  return parts;
-}
-
-// "key: value" at the beginning of a line.
-std::pair<std::string, std::string> key_of(const std::string& line) {
-  const std::size_t colon = line.find(':');
-  if (colon == std::string::npos || colon == 0 || line[0] == ' ' || line[0] == '-') return {};
-  return {line.substr(0, colon), line.substr(colon + 1) + "\n"};
-}
-
-std::pair<std::string, std::string> heading_of(const std::string& line) {
-  if (!line.starts_with("## ")) return {};
-  return {trim(line.substr(3)), ""};
-}
-
-struct Page {
-  Parts keys;  // of the front matter
-  std::string body;
-};
-
-// Lines may end as on Windows.
-Page read_page(std::string text) {
-  constexpr std::string_view kFence = "---\n", kEnd = "\n---\n";
-  std::erase(text, '\r');
-  text += '\n';
-  const std::size_t end = text.find(kEnd);
-  if (!text.starts_with(kFence) || end == text.npos) return {{}, text};
-  Page page{{}, text.substr(end + kEnd.size())};
-  for (const auto& [key, value] : divide(text.substr(kFence.size(), end - kFence.size()), key_of))
-    if (!key.empty()) put(page.keys, key, value);
-  return page;
-}
-
-void complete(const std::string& more, Parts& keys, Parts& sections) {
-  const Page page = read_page(more);
-  for (const auto& [key, value] : page.keys) put(keys, key, value);
-  for (const auto& [name, text] : divide(trim(page.body), heading_of))
-    if (!name.empty() || !trim(text).empty()) put(sections, name, trim(text) + "\n");
+void complete(const std::string& more, CardParts& keys, CardParts& sections) {
+  const ModelCard card = read_model_card(more);
+  for (const auto& [key, value] : card.keys) put(keys, key, value);
+  for (const auto& [name, text] : card.sections) put(sections, name, text);
 }
 
 }  // namespace
 
 std::string stated_license(const std::string& more) {
-  for (const auto& [key, value] : read_page(more).keys) {
-    if (key != "license") continue;
-    std::string word = trim(value.substr(0, value.find(" #")));
-    for (const char quote : {'"', '\''})
-      if (word.size() > 1 && word.front() == quote && word.back() == quote)
-        word = word.substr(1, word.size() - 2);
-    if (word.empty() || word.find_first_of(" \t\n[]{}\"'") != word.npos)
-      throw ConfigError(concat("--card: license: ", trim(value),
-                               " is not one word of the Hugging Face hub, as apache-2.0"));
-    return word;
-  }
-  return "";
+  const ModelCard card = read_model_card(more);
+  const std::string word = value_of(card, "license");
+  const bool stated = std::ranges::count(card.keys, "license", &CardParts::value_type::first) > 0;
+  if (stated && (word.empty() || word.find_first_of(" \t\n[]{}\"'") != word.npos))
+    throw ConfigError(concat("--card: license: ", word,
+                             " is not one word of the Hugging Face hub, as apache-2.0"));
+  return word;
 }
 
 const Json& primary(const Json& metric) {
@@ -327,13 +279,13 @@ Json targets_of(const Json& metrics) {
 }
 
 std::string model_card(const Json& facts, const Json& metrics, const std::string& more) {
-  Parts keys = front_matter(facts);
-  Parts sections = {{"Intended use", intended_use(facts)},
-                    {"Data", data_text(facts, metrics)},
-                    {"Results", results_text(facts, metrics)},
-                    {"Controls", controls_text(metrics)},
-                    {"Limits", limits_text()},
-                    {"Use", use_text(facts)}};
+  CardParts keys = front_matter(facts);
+  CardParts sections = {{"Intended use", intended_use(facts)},
+                        {"Data", data_text(facts, metrics)},
+                        {"Results", results_text(facts, metrics)},
+                        {"Controls", controls_text(metrics)},
+                        {"Limits", limits_text(facts)},
+                        {"Use", use_text(facts)}};
   complete(more, keys, sections);
   std::string text = "---\n";
   for (const auto& [key, value] : keys) text += concat(key, ":", value);
@@ -526,6 +478,8 @@ Json facts_of(const MakeOptions& options, const std::string& license, Ensemble& 
                 {"backbone", backbone.facts},
                 {"recipe", cache::to_json(ensemble.card().recipe)},
                 {"feature_digest", ensemble.card().recipe.feature_digest()}};
+  if (const Json weights = of_run(cache::kWeightsLicense); weights.is_string())
+    facts["backbone"]["license"] = weights;
   if (main.contains("taken")) facts["training"]["taken"] = main["taken"];
   if (const auto& covariates = ensemble.card().covariates; !covariates.empty())
     facts.update({{"covariates", covariates.names()}, {"covariate_inputs", covariates.places()}});

@@ -919,7 +919,10 @@ Json TrainingRun::config() const {
   json["data_digest"] = data_digest(cohort_, splits_);
   json["cache_digest"] = cohort_.cache.recipe().cache_digest();
   json["feature_digest"] = cohort_.cache.recipe().feature_digest();
-  json["recipe"] = cache::to_json(cohort_.cache.recipe());
+  const cache::Recipe& recipe = cohort_.cache.recipe();
+  json["recipe"] = cache::to_json(recipe);
+  if (const Json license = recipe.notes.value(cache::kWeightsLicense, Json()); license.is_string())
+    json[cache::kWeightsLicense] = license;
   return json;
 }
 

@@ -123,13 +123,19 @@ void Stacker::require_same_rows() const {
 
 void Stacker::join_recipes() {
   std::vector<Json> features, storage;
+  std::set<std::string> licenses;
   for (const cache::CacheReader& one : caches_) {
     features.push_back(one.recipe().features);
     storage.push_back(one.recipe().storage);
     extend(stacked_.failures, one.failures());
+    if (const Json note = one.recipe().notes.value(cache::kWeightsLicense, Json());
+        note.is_string())
+      licenses.insert(note.get<std::string>());
   }
   stacked_.recipe = {joined(features, stacked_.names), joined(storage, stacked_.names),
                      Json::object()};
+  if (!licenses.empty())
+    stacked_.recipe.notes[cache::kWeightsLicense] = join({licenses.begin(), licenses.end()}, ", ");
 }
 
 void Stacker::match_exams() {

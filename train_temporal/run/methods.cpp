@@ -83,7 +83,8 @@ std::string data_paragraph(const Json& config, const Json& result) {
   return text;
 }
 
-std::string backbone_sentence(const Json& features) {
+std::string backbone_sentence(const Json& config) {
+  const Json& features = config.at("recipe").at("features");
   if (!features.contains("backbone"))
     return concat("The features were made elsewhere, or are those of several streams: ",
                   settings(features), ".");
@@ -100,6 +101,8 @@ std::string backbone_sentence(const Json& features) {
   }
   if (backbone.contains("sha256"))
     text += concat(", of the weights with SHA-256 `", shown(backbone["sha256"]), "`");
+  if (const std::string license = config.value(cache::kWeightsLicense, ""); !license.empty())
+    text += concat(" (licence: ", license, ")");
   if (kind == "random")
     text += concat(", with random weights (seed ", backbone["seed"].dump(), ")");
   if (backbone.contains("pooling")) text += concat(", pooling ", shown(backbone["pooling"]));
@@ -109,7 +112,7 @@ std::string backbone_sentence(const Json& features) {
 std::string features_paragraph(const Json& config) {
   const Json& recipe = config.at("recipe");
   const Json& features = recipe.at("features");
-  std::string text = "## Features\n\n" + backbone_sentence(features);
+  std::string text = "## Features\n\n" + backbone_sentence(config);
   for (const char* part : {"preprocessing", "reading"})
     if (features.contains(part))
       text += concat(

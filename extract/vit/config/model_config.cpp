@@ -10,8 +10,10 @@
 #include <string_view>
 
 #include "common/cli/error.h"
+#include "common/files/file.h"
 #include "common/files/json.h"
 #include "common/files/retry_policy.h"
+#include "common/text/model_card.h"
 #include "common/text/text.h"
 #include "extract/vit/published/published.h"
 
@@ -99,6 +101,34 @@ std::optional<ModelConfig> read_model_config(const WeightFiles& weights) {
       config.pixels = *pixels;
     return config;
   });
+}
+
+namespace {
+
+// YAML's lists of words, [a, b] or a line "- a" for each: "a, b".
+std::string without_list(const std::string& value) {
+  std::vector<std::string> words;
+  for (const std::string& line : split(value, '\n'))
+    words.push_back(trim(line.starts_with("- ") ? line.substr(2) : line));
+  const std::string all = join(words, ", ");
+  const bool bracketed = all.size() > 1 && all.front() == '[' && all.back() == ']';
+  return bracketed ? trim(all.substr(1, all.size() - 2)) : all;
+}
+
+}  // namespace
+
+std::string license_in_card(const WeightFiles& weights) {
+  constexpr std::uint64_t kMaxCard = 1 << 20;  // bytes
+  const fs::path file = weights.folder / "README.md";
+  if (!fs::is_regular_file(status_of(file)) || fs::file_size(file) > kMaxCard) return "";
+  const std::string text = read_text_file(file, kMaxCard);
+  if (!is_valid_utf8(text)) return "";
+  const ModelCard card = read_model_card(text);
+  const std::string word = without_list(value_of(card, "license"));
+  if (word != "other") return word;
+  for (const char* key : {"license_name", "license_link"})
+    if (const std::string more = value_of(card, key); !more.empty()) return more;
+  return word;
 }
 
 void require_same(const Architecture& weights, const std::string& scheme,

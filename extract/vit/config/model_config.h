@@ -43,6 +43,10 @@ struct ModelConfig {
 // names the file, its content, and the unsupported part.
 std::optional<ModelConfig> read_model_config(const WeightFiles& weights);
 
+// The licence in the front matter of the model card next to the weights, README.md: the hub's word
+// ("cc-by-nc-4.0"), or where that is "other", its name or its link; "" if none is stated.
+std::string license_in_card(const WeightFiles& weights);
+
 // DataError if the weights' shapes contradict the config, or if their naming `scheme` is not that
 // of its library.
 void require_same(const Architecture& weights, const std::string& scheme,

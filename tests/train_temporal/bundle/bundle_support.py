@@ -47,7 +47,7 @@ def flip(path, offset):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A study with its bundle."""
-    made = vit_study(tmp_path_factory.mktemp("study"))
+    made = vit_study(tmp_path_factory.mktemp("study"), "--license", "cc-by-nc-4.0")
     bundle(made, "model.bundle", "--weights", made.weights, "--license", "apache-2.0")
     made.bundle = made.folder / "model.bundle"
     return made

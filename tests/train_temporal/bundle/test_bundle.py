@@ -191,6 +191,15 @@ def test_a_compiled_module_and_a_mask_are_bundled(tmp_path):
     assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
 
 
+def test_the_licence_of_the_weights_is_told(made):
+    assert json.loads((made.run / "config.json").read_text())["weights_license"] == "cc-by-nc-4.0"
+    assert "(licence: cc-by-nc-4.0)" in (made.run / "METHODS.md").read_text()
+    assert "weights_license" in (made.run / "report.html").read_text()
+    assert json.loads((made.bundle / "bundle.json").read_text())["backbone"]["license"] == "cc-by-nc-4.0"
+    assert "under a licence of their own: cc-by-nc-4.0." in (made.bundle / "README.md").read_text()
+    assert "…, licence cc-by-nc-4.0\n" in coldframe("bundle", "show", made.bundle).stdout
+
+
 def test_the_hub_reads_the_card(made, tmp_path):
     text = "---\nlicense: cc-by-4.0\nlanguage: en\n---\n\n## Limits\n\nOnly adults.\n\n## Contact\n\nUs.\n"
     (tmp_path / "card.md").write_text(text, newline="\r\n")
