@@ -125,6 +125,22 @@ std::unique_ptr<FeatureSource> source_of(const Dataset& dataset) {
   return std::make_unique<LoadedFeatures>(dataset);
 }
 
+void visit_exams(const Dataset& dataset, const std::vector<std::size_t>& exams,
+                 const std::function<void(std::size_t, const torch::Tensor&)>& visit) {
+  const auto source = source_of(dataset);
+  const auto groups = in_groups(exams, source->exams_at_once());
+  source->plan(groups);
+  for (const auto& group : groups) {
+    source->next();
+    const Dataset& window = source->window();
+    for (const std::size_t exam : group) {
+      const Sequence& sequence = window.sequences[exam];
+      const torch::Tensor rows = window.features.narrow(0, sequence.first_row, sequence.frames());
+      visit(exam, rows.cpu().to(torch::kFloat32).contiguous());
+    }
+  }
+}
+
 FeatureSource::Groups in_groups(const std::vector<std::size_t>& exams, std::size_t size) {
   FeatureSource::Groups groups;
   for (std::size_t start = 0; start < exams.size(); start += groups.back().size()) {

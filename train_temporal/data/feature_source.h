@@ -125,4 +125,9 @@ class FeatureStream final : public FeatureSource {
 // The dataset's features, from memory or from its cache. `dataset` must outlive the source.
 std::unique_ptr<FeatureSource> source_of(const Dataset& dataset);
 
+// Calls visit(exam, rows) for each of `exams` in order; rows: its frames' features, [frames, D]
+// float32 on the CPU, NaN where a stream has no frame.
+void visit_exams(const Dataset& dataset, const std::vector<std::size_t>& exams,
+                 const std::function<void(std::size_t, const torch::Tensor&)>& visit);
+
 }  // namespace coldframe::temporal

@@ -20,44 +20,39 @@ constexpr std::int64_t kRowsAtOnce = 512;  // of exams that are compared with al
 
 FrameMoments frame_moments(const Dataset& dataset, const std::vector<std::size_t>& exams) {
   std::vector<torch::Tensor> means, variances;
-  const auto source = source_of(dataset);
-  const auto groups = in_groups(exams, source->exams_at_once());
-  source->plan(groups);
-  for (const auto& group : groups) {
-    source->next();
-    const Dataset& window = source->window();
-    for (const std::size_t exam : group) {
-      const Sequence& sequence = window.sequences[exam];
-      const torch::Tensor rows = window.features.narrow(0, sequence.first_row, sequence.frames());
-      torch::Tensor frames = rows.cpu().to(torch::kFloat32).nan_to_num();  // streams that lack
-      frames = frames / frames.norm(2, 1, true).clamp_min(1e-12);
-      means.push_back(frames.mean(0));
-      variances.push_back((frames - means.back()).square().mean(0));
-    }
-  }
+  visit_exams(dataset, exams, [&](std::size_t, const torch::Tensor& rows) {
+    torch::Tensor frames = rows.nan_to_num();  // streams that lack
+    frames = frames / frames.norm(2, 1, true).clamp_min(1e-12);
+    means.push_back(frames.mean(0));
+    variances.push_back((frames - means.back()).square().mean(0));
+  });
   return {torch::stack(means), torch::stack(variances)};
 }
 
-// Of each exam the nearest one of another patient, its distance, and the distance of the nearest
-// one of a third patient; infinite if there is none.
+// Of each exam the nearest one of another patient, its distance, and the distances of the nearest
+// ones of a third and of a fourth patient; infinite if there is none.
 struct NearestExams {
   std::vector<std::size_t> exam;
-  std::vector<double> distance, next;
+  std::vector<double> distance, next, after_next;
 };
 
 NearestExams nearest_exams(const torch::Tensor& exams, const torch::Tensor& patient) {
   NearestExams found;
   for (std::int64_t from = 0; from < exams.size(0); from += kRowsAtOnce) {
     torch::Tensor distance = torch::cdist(exams.slice(0, from, from + kRowsAtOnce), exams);
-    distance.masked_fill_(patient.slice(0, from, from + kRowsAtOnce).unsqueeze(1) == patient,
-                          kNobody);
-    const auto [nearest, place] = distance.min(1);
-    distance.masked_fill_(patient.index_select(0, place).unsqueeze(1) == patient, kNobody);
-    const torch::Tensor next = distance.amin(1);
+    // The nearest one of each row, of nobody of these patients or of those before.
+    const auto nearest_but = [&](const torch::Tensor& patients) {
+      distance.masked_fill_(patients.unsqueeze(1) == patient, kNobody);
+      return distance.min(1);
+    };
+    const auto [nearest, place] = nearest_but(patient.slice(0, from, from + kRowsAtOnce));
+    const auto [next, second] = nearest_but(patient.index_select(0, place));
+    const auto [after_next, third] = nearest_but(patient.index_select(0, second));
     for (std::int64_t i = 0; i < place.size(0); ++i) {
       found.exam.push_back(static_cast<std::size_t>(place[i].item<std::int64_t>()));
       found.distance.push_back(nearest[i].item<double>());
       found.next.push_back(next[i].item<double>());
+      found.after_next.push_back(after_next[i].item<double>());
     }
   }
   return found;
@@ -67,10 +62,10 @@ NearestExams nearest_exams(const torch::Tensor& exams, const torch::Tensor& pati
 double largest_ratio(const NearestExams& found) {
   std::vector<double> logarithms;  // of the inverse
   for (std::size_t i = 0; i < found.exam.size(); ++i)
-    if (found.distance[i] > 0 && std::isfinite(found.next[i]))
-      logarithms.push_back(std::log(found.next[i] / found.distance[i]));
+    if (found.next[i] > 0 && std::isfinite(found.after_next[i]))
+      logarithms.push_back(std::log(found.after_next[i] / found.next[i]));
   if (logarithms.size() < kFewestExams) return 0;
-  const double per_dimension = median(logarithms) / std::log(2.0);  // 1 / m
+  const double per_dimension = 2 * median(logarithms) / std::log(2.0);  // 1 / m
   const auto exams = static_cast<double>(found.exam.size());
   return std::min(kLargestRatio, std::pow(kByChance / exams, per_dimension));
 }

@@ -107,18 +107,7 @@ ExamTraits traits_of(const Dataset& dataset, const std::vector<std::size_t>& exa
     add(Trait::kStart,
         std::isfinite(info.elapsed_start) ? log_elapsed(info.elapsed_start) : kUnknown);
   };
-  const auto source = source_of(dataset);
-  const auto groups = in_groups(exams, source->exams_at_once());
-  source->plan(groups);
-  for (const auto& group : groups) {
-    source->next();
-    const Dataset& window = source->window();
-    for (const std::size_t exam : group) {
-      const Sequence& sequence = window.sequences[exam];
-      const torch::Tensor rows = window.features.narrow(0, sequence.first_row, sequence.frames());
-      add_exam(exam, rows.cpu().to(torch::kFloat32).contiguous());
-    }
-  }
+  visit_exams(dataset, exams, add_exam);
   return traits;
 }
 

@@ -39,6 +39,18 @@ TEST(NearCopies, AnExamThatWasStoredTwiceIsFound) {
   EXPECT_TRUE(near_copies(moments(both), of_one).empty()) << "copies within a patient do no harm";
 }
 
+TEST(NearCopies, CopiesOfMostExamsAreFound) {
+  torch::manual_seed(5);
+  const torch::Tensor frames = made_frames(40, 6, 32);
+  for (const std::int64_t copied : {12, 24, 40}) {
+    const torch::Tensor again = frames.slice(0, 0, copied) + 0.1 * torch::randn({copied, 6, 32});
+    const torch::Tensor both = torch::cat({frames, again});
+    const auto found = near_copies(moments(both), patients(both));
+    EXPECT_EQ(std::ssize(found), copied);
+    for (const NearCopies& pair : found) EXPECT_EQ(pair.b, pair.a + 40);
+  }
+}
+
 TEST(NearCopies, TwoExamsOfARareDeviceAreNone) {
   torch::manual_seed(2);
   const torch::Tensor frames = made_frames(60, 6, 32);
