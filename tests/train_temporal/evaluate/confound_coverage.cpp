@@ -21,6 +21,7 @@
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
+#include "tests/train_temporal/evaluate/coverage.h"
 #include "train_temporal/evaluate/confounds.h"
 
 namespace {
@@ -41,11 +42,6 @@ const Setting kSettings[] = {{"two", {0.5, 0.5}},
                              {"four", {0.25, 0.25, 0.25, 0.25}},
                              {"rare four", {0.5, 0.25, 0.15, 0.1}},
                              {"number", {}}};
-
-double normal(CounterRandom& random) {
-  const double u = std::max(random.uniform(), 1e-300);
-  return std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * random.uniform());
-}
 
 int drawn(const std::vector<double>& shares, CounterRandom& random) {
   double left = random.uniform();

@@ -16,7 +16,6 @@
 // where chance does not explain a percentage outside of 93 to 97; of models that are alike and
 // nearly the same, few patients tell them apart, and more than 97 are right. So are more than 1.15
 // times the bootstrap's width where fits do not differ in what they are worth.
-#include <algorithm>
 #include <cmath>
 #include <iostream>
 
@@ -24,6 +23,7 @@
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
+#include "tests/train_temporal/evaluate/coverage.h"
 #include "train_temporal/evaluate/intervals.h"
 
 namespace {
@@ -45,11 +45,6 @@ constexpr Setting kSettings[] = {{"alike", 1.5, 1.5, 1, 0, 0},
                                  {"3 fits", 1.5, 1.0, kFits, 0, 0},
                                  {"unstable", 1.5, 1.0, kFits, 0.3, 0},
                                  {"shared", 1.5, 1.5, kFits, 0, 11.0 / 15}};
-
-double normal(CounterRandom& random) {
-  const double u = std::max(random.uniform(), 1e-300);
-  return std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * random.uniform());
-}
 
 // A patient's exams in one fold, with the score of each fit of both models.
 struct Patient {
@@ -172,10 +167,6 @@ double difference_of(const Cohort& cohort, const Setting& setting) {
   return value[0] - value[1];
 }
 
-struct Interval {
-  double low = 0, high = 0;
-};
-
 Interval ours(const Compared& a, const Compared& b) {
   const Metric auroc[] = {metric_named("auroc")};
   const auto of = [&](const Compared& one) { return leave_out_patients(one.folds, 0.95, auroc); };
@@ -208,20 +199,8 @@ Interval bootstrap(const Compared& a, const Compared& b, std::size_t patients, s
     }
     differences.push_back(value[0] - value[1]);
   }
-  std::ranges::sort(differences);
-  const auto at = [&](double share) {
-    return differences[static_cast<std::size_t>(share * (kResamples - 1) + 0.5)];
-  };
-  return {at(0.025), at(0.975)};
+  return middle(std::move(differences));
 }
-
-struct Tally {
-  double held = 0, width = 0;
-  void add(const Interval& interval, double truth) {
-    held += interval.low <= truth && truth <= interval.high;
-    width += interval.high - interval.low;
-  }
-};
 
 // True where all is as it must be.
 bool examine(const Setting& setting, double correlation, std::size_t patients, std::size_t cohorts,
@@ -255,16 +234,13 @@ bool examine(const Setting& setting, double correlation, std::size_t patients, s
 }
 
 int cover(const std::vector<std::string>& words) {
-  const std::size_t cohorts = !words.empty() ? std::stoul(words[0]) : 500;
-  std::vector<std::size_t> sizes;
-  for (std::size_t i = 1; i < words.size(); ++i) sizes.push_back(std::stoul(words[i]));
-  if (sizes.empty()) sizes = {80};
+  const Sizes sizes(words, {80});
   TextRows rows = {{"MODELS", "PATIENTS", "CORRELATION", "TRUTH", "HOLD IT", "WIDTH", "BOOTSTRAP"}};
   bool fine = true;
-  for (const std::size_t patients : sizes)
+  for (const std::size_t patients : sizes.patients)
     for (const Setting& setting : kSettings)
       for (const double correlation : {0.0, 0.5, 0.9, 0.99})
-        fine &= examine(setting, correlation, patients, cohorts, rows);
+        fine &= examine(setting, correlation, patients, sizes.cohorts, rows);
   std::cout << table_text(rows);
   return fine ? 0 : 1;
 }

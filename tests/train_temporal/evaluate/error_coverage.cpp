@@ -15,7 +15,6 @@
 // where chance does not explain less than 93, or where the width is more than 1.25. Of nearly
 // perfect models with 40 patients no interval of such a width holds it as often, since most of
 // these cohorts lack the patients with the largest errors: more than the bootstrap's is asked.
-#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <numeric>
@@ -24,6 +23,7 @@
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
+#include "tests/train_temporal/evaluate/coverage.h"
 #include "train_temporal/evaluate/calibration.h"
 #include "train_temporal/evaluate/intervals.h"
 
@@ -46,11 +46,6 @@ constexpr Setting kSettings[] = {{"usual", 2, 1.5, 0.4},
                                  {"rare", 2, 1.5, 1.0 / 6},
                                  {"several", 3, 1.5, 0},
                                  {"nearly", 2, 3.0, 0.4, true}};
-
-double normal(CounterRandom& random) {
-  const double u = std::max(random.uniform(), 1e-300);
-  return std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * random.uniform());
-}
 
 struct Patient {
   int label = 0;
@@ -144,10 +139,6 @@ Cohort draw(const Setting& setting, const std::vector<KnownModel>& models, std::
   return cohort;
 }
 
-struct Interval {
-  double low = 0, high = 0;
-};
-
 // Of one error; the mean over exams, whose sums are each patient's.
 Interval bootstrap(const std::vector<FoldScores>& folds, std::size_t error, std::size_t patients,
                    std::uint64_t seed) {
@@ -165,20 +156,8 @@ Interval bootstrap(const std::vector<FoldScores>& folds, std::size_t error, std:
     means.push_back(std::inner_product(drawn.begin(), drawn.end(), sum.begin(), 0.0) /
                     std::inner_product(drawn.begin(), drawn.end(), exams.begin(), 0.0));
   }
-  std::ranges::sort(means);
-  const auto at = [&](double share) {
-    return means[static_cast<std::size_t>(share * (kResamples - 1) + 0.5)];
-  };
-  return {at(0.025), at(0.975)};
+  return middle(std::move(means));
 }
-
-struct Tally {
-  double held = 0, width = 0;
-  void add(const Interval& interval, double truth) {
-    held += interval.low <= truth && truth <= interval.high;
-    width += interval.high - interval.low;
-  }
-};
 
 // True where all is as it must be.
 bool add_row(const Setting& setting, std::size_t patients, std::size_t folds, std::size_t error,
@@ -215,17 +194,14 @@ bool examine(const Setting& setting, const std::vector<KnownModel>& models, std:
 }
 
 int cover(const std::vector<std::string>& words) {
-  const std::size_t cohorts = !words.empty() ? std::stoul(words[0]) : 500;
-  std::vector<std::size_t> sizes;
-  for (std::size_t i = 1; i < words.size(); ++i) sizes.push_back(std::stoul(words[i]));
-  if (sizes.empty()) sizes = {kFew, 80, 200};
+  const Sizes sizes(words, {kFew, 80, 200});
   TextRows rows = {{"MODELS", "PATIENTS", "FOLDS", "ERROR", "HOLD IT", "WIDTH", "BOOTSTRAP"}};
   bool fine = true;
   for (const Setting& setting : kSettings) {
     const std::vector<KnownModel> models = draw_models(setting);
-    for (const std::size_t patients : sizes)
+    for (const std::size_t patients : sizes.patients)
       for (const std::size_t folds : {3, 5})
-        fine &= examine(setting, models, patients, folds, cohorts, rows);
+        fine &= examine(setting, models, patients, folds, sizes.cohorts, rows);
   }
   std::cout << table_text(rows);
   return fine ? 0 : 1;

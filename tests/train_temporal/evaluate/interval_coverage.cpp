@@ -25,6 +25,7 @@
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
+#include "tests/train_temporal/evaluate/coverage.h"
 #include "train_temporal/evaluate/calibration.h"
 #include "train_temporal/evaluate/intervals.h"
 
@@ -49,11 +50,6 @@ constexpr Kind kKinds[] = {
     {"classes", 3, Scale::kNominal, 1.5, 1.0, 0},  {"ordinal", 4, Scale::kOrdinal, 1.5, 1.0, 0},
     {"number", 1, Scale::kNumber, 1.5, 1.0, 0},    {"times", 3, Scale::kTime, 1.5, 1.0, 0}};
 const std::vector<double> kHorizons = {0.3, 1.2};  // of times, whose median is about 0.7
-
-double normal(CounterRandom& random) {
-  const double u = std::max(random.uniform(), 1e-300);
-  return std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * random.uniform());
-}
 
 struct Patient {
   int label = 0;
@@ -148,7 +144,7 @@ Cohort draw(const Kind& kind, std::size_t patients, std::size_t folds, std::uint
 constexpr double kLeast = 0.92, kMost = 0.98;
 
 // Intervals of one figure or difference, in cohorts of one size.
-struct Tally {
+struct Shares {
   std::size_t covered = 0, bounded = 0, all = 0;
   double units = 0;  // of all cohorts together; see units_of()
   bool of_error = false;
@@ -196,13 +192,13 @@ double share_wrong(Metric metric, double value, double accuracy) {
 
 // Of one kind: [metric][size], of the main model's figures and of the differences.
 struct Coverage {
-  std::vector<std::vector<Tally>> own, paired;
+  std::vector<std::vector<Shares>> own, paired;
 };
 
 Coverage count(const Kind& kind, std::size_t cohorts, const std::vector<std::size_t>& sizes,
                const std::vector<MetricValue>& of_main, const std::vector<MetricValue>& of_other) {
   Coverage coverage;
-  coverage.own.assign(of_main.size(), std::vector<Tally>(sizes.size()));
+  coverage.own.assign(of_main.size(), std::vector<Shares>(sizes.size()));
   coverage.paired = coverage.own;
   for (std::size_t s = 0; s < sizes.size(); ++s) {
     for (std::size_t i = 0; i < cohorts; ++i) {
@@ -245,11 +241,11 @@ bool examine(const Kind& kind, std::size_t cohorts, const std::vector<std::size_
   for (std::size_t m = 0; m < metrics.size(); ++m) {
     const double wrong = share_wrong(metrics[m], of_main[m].value, accuracy);
     std::vector<std::string> row = {std::string(metrics[m]->title)};
-    const auto add = [&](double value, const std::vector<Tally>& tallies) {
+    const auto add = [&](double value, const std::vector<Shares>& all) {
       row.push_back(fixed(value, 3));
-      for (const Tally& tally : tallies) {
-        row.push_back(tally.text(wrong));
-        fine &= tally.mark(wrong) != "!";
+      for (const Shares& shares : all) {
+        row.push_back(shares.text(wrong));
+        fine &= shares.mark(wrong) != "!";
       }
     };
     add(of_main[m].value, coverage.own[m]);
