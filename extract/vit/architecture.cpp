@@ -52,6 +52,19 @@ void read_patches(const StateDict& weights, Architecture& architecture) {
   if (clips) architecture.tubelet = patches.size(2);
 }
 
+// A volume's positions are of a cube of patches, behind those of the prefix tokens (3DINO).
+void read_volume_positions(std::int64_t rows, Architecture& architecture) {
+  const std::int64_t patches = rows - architecture.prefix_tokens();
+  const std::int64_t side = std::llround(std::cbrt(static_cast<double>(patches)));
+  if (side < 1 || side * side * side != patches)
+    throw DataError(
+        concat("pos_embed has ", rows, " rows, expected those of a cube of patches and ",
+               plural(static_cast<std::size_t>(architecture.prefix_tokens()), "prefix token"),
+               "; only such volumes are supported"));
+  architecture.position_grid = architecture.position_steps = side;
+  architecture.frames = side * architecture.tubelet;
+}
+
 // A clip's positions are of 16 frames, as all of VideoMAE's scripts train: the rows alone do not
 // tell steps from patches.
 void read_clip_positions(std::int64_t rows, Architecture& architecture) {
@@ -75,6 +88,7 @@ void read_positions(const StateDict& weights, Architecture& architecture) {
     return;
   }
   const std::int64_t rows = require(weights, "pos_embed", 3).size(1);
+  if (architecture.takes_volumes()) return read_volume_positions(rows, architecture);
   if (architecture.takes_clips()) return read_clip_positions(rows, architecture);
   const std::int64_t prefix = architecture.prefix_tokens();
   const std::int64_t alone = square_side(rows), behind = square_side(rows - prefix);
@@ -190,8 +204,8 @@ Architecture read_architecture(const StateDict& weights) {
 void require_same(const Architecture& weights, const Architecture& named, const std::string& name) {
   std::vector<std::string> differences;
   for (const Field& field : fields()) {
-    const bool may_differ =
-        field.key == "position_grid" || field.key == "norm" || field.key == "fc_norm";
+    const bool may_differ = field.key == "position_grid" || field.key == "position_steps" ||
+                            field.key == "norm" || field.key == "fc_norm";
     if (field.shown && !may_differ && !field.same(weights, named))
       differences.push_back(
           concat(field.what, " ", field.text(weights), " instead of ", field.text(named)));

@@ -100,6 +100,9 @@ struct Architecture {
 
   std::int64_t prefix_tokens() const { return (class_token ? 1 : 0) + registers; }
   bool takes_clips() const { return tubelet > 0; }
+  // Its patches are cubes: it takes a block of a volume as a clip, whose frames are the planes
+  // along the first axis.
+  bool takes_volumes() const { return tubelet > 0 && tubelet == patch; }
 };
 
 // A member of Architecture under the name that recipes and published/models.csv use.

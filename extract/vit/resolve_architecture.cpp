@@ -778,12 +778,19 @@ void check_clips(const BackboneOptions& options, const Architecture& architectur
     fits.steps = architecture.frames / tubelet;
   }
   const bool placed = architecture.positions || architecture.sinusoid_grid > 0;
-  if (placed && Grid(architecture, options.image_size, frames) != fits)
-    throw ConfigError(concat("clips of ", frames, " frames of ", options.image_size,
-                             " do not go with the positions of these weights, which number the "
-                             "tokens of all frames; give --clip ",
-                             fits.steps * tubelet, " and --image-size ",
-                             fits.rows * architecture.patch));
+  if (!placed || Grid(architecture, options.image_size, frames) == fits) return;
+  if (architecture.takes_volumes()) {
+    const std::int64_t side = fits.rows * architecture.patch;
+    throw ConfigError(concat("blocks of ", frames, "×", options.image_size.height, "×",
+                             options.image_size.width, " voxels do not go with the positions of ",
+                             "these weights, which are of ", side, "×", side, "×", side,
+                             "; give --block ", side));
+  }
+  throw ConfigError(concat("clips of ", frames, " frames of ", options.image_size,
+                           " do not go with the positions of these weights, which number the "
+                           "tokens of all frames; give --clip ",
+                           fits.steps * tubelet, " and --image-size ",
+                           fits.rows * architecture.patch));
 }
 
 }  // namespace

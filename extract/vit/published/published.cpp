@@ -104,7 +104,7 @@ namespace {
 using Candidates = std::vector<const Published*>;
 
 // Depth and the images' size do not tell models apart: both are often changed.
-constexpr std::array<std::string_view, 2> kFree = {"depth", "position_grid"};
+constexpr std::array<std::string_view, 3> kFree = {"depth", "position_grid", "position_steps"};
 // Nor do these where no model has the same shapes.
 constexpr std::array<std::string_view, 7> kSizes = {
     "width", "patch", "mlp_hidden", "registers", "pool_hidden", "norm", "fc_norm"};

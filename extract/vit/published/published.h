@@ -1,6 +1,6 @@
 // The models that timm 1.0 registers in vision_transformer.py, deit.py, eva.py and beit.py, those
-// that model cards build with timm (uni2_h, virchow2, …), ViTs of clips (VideoMAE, V-JEPA), and the
-// candidates for a checkpoint.
+// that model cards build with timm (uni2_h, virchow2, …), ViTs of clips (VideoMAE, V-JEPA) and of
+// volumes (3DINO), and the candidates for a checkpoint.
 #pragma once
 
 #include <optional>

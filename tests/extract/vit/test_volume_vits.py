@@ -1,0 +1,103 @@
+"""ViTs of volumes (3DINO) against timm's blocks behind a convolution of cubes: the same features."""
+import pytest
+import timm
+import torch
+from torch import nn
+
+import timm_models
+from vit_features import FP32_DIFFERENCE, HALF_COSINE, Refused, cosine, difference, features
+
+
+class VolumeVit(nn.Module):
+    """What 3DINO computes (AICONSlab/3DINO, dinov2/models: DinoVisionTransformer3d): DINOv2's ViT whose patches are cubes
+    of 16 voxels of one channel, with learnt positions of a cube of them."""
+
+    def __init__(self, width=64, depth=2, heads=4, side=3):
+        super().__init__()
+        model = timm.create_model("vit_small_patch14_dinov2", patch_size=16, img_size=32, embed_dim=width, depth=depth, num_heads=heads, num_classes=0)
+        self.patch_embed = nn.Module()
+        self.patch_embed.proj = nn.Conv3d(1, width, 16, 16)
+        self.cls_token, self.pos_embed = model.cls_token, nn.Parameter(torch.zeros(1, 1 + side ** 3, width))
+        self.blocks, self.norm = model.blocks, model.norm
+        self.mask_token = nn.Parameter(torch.zeros(1, width))
+
+    def tokens(self, volumes):
+        """[B, 1, X, Y, Z] -> [B, 1 + patches, width]"""
+        patches = self.patch_embed.proj(volumes).flatten(2).mT
+        x = torch.cat([self.cls_token.expand(len(volumes), -1, -1), patches], 1) + self.pos_embed
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def features(self, volumes):
+        with torch.inference_mode():
+            tokens = self.tokens(volumes)
+        return {"cls": tokens[:, 0], "mean": tokens[:, 1:].mean(1), "cls+mean": torch.cat([tokens[:, 0], tokens[:, 1:].mean(1)], 1)}
+
+
+def made(**shape):
+    return timm_models.train_like(VolumeVit(**shape), 3)
+
+
+def volumes_of(*sides, batch=2):
+    generator = torch.Generator().manual_seed(2)
+    smooth = nn.functional.interpolate(torch.randn(batch, 1, 4, 5, 6, generator=generator), size=sides, mode="trilinear")
+    return smooth + 0.2 * torch.randn(smooth.shape, generator=generator)
+
+
+def as_clips(volumes):
+    """[B, 1, X, Y, Z] as clips of X planes, [B, X, 3, Y, Z]."""
+    return volumes.transpose(1, 2).expand(-1, -1, 3, -1, -1)
+
+
+def save_teacher(model, path, blocks_of_a_chunk=1):
+    """As the authors' training writes it: blocks in chunks, heads beside the backbone."""
+    state = {}
+    for name, tensor in model.state_dict().items():
+        if name.startswith("blocks."):
+            name = name.replace("blocks.", f"blocks.{int(name.split('.')[1]) // blocks_of_a_chunk}.", 1)
+        state[f"backbone.{name}"] = tensor
+    torch.save({"teacher": {**state, "dino_head.last_layer.weight_g": torch.ones(3, 1)}}, path)
+    return path
+
+
+@pytest.mark.parametrize("settings", [{}, {"precision": "bf16"}, {"precision": "fp16"}])
+def test_features_are_the_authors(settings, tmp_path):
+    model = made()
+    volumes = volumes_of(48, 48, 48)
+    path = save_teacher(model, tmp_path / "teacher_checkpoint.pth")
+    for pool, expected in model.features(volumes).items():
+        found, description = features(path, as_clips(volumes), pool=pool, heads=4, frames=48, **settings)
+        if settings:
+            assert cosine(found, expected) >= HALF_COSINE
+        else:
+            assert difference(found, expected) <= FP32_DIFFERENCE
+    assert description["architecture"]["tubelet"] == description["architecture"]["patch"] == 16
+
+
+def test_axes_are_not_exchanged(tmp_path):
+    """x is first: volumes whose axes lie otherwise give other features."""
+    model = made()
+    path = save_teacher(model, tmp_path / "teacher.pth")
+    volumes = volumes_of(48, 48, 48)
+    found, _ = features(path, as_clips(volumes.permute(0, 1, 4, 3, 2)), pool="cls", heads=4, frames=48)
+    assert difference(found, model.features(volumes)["cls"]) > 30 * FP32_DIFFERENCE
+
+
+def test_the_published_size_needs_no_name(tmp_path):
+    model = made(width=1024, depth=2, heads=16, side=7)
+    volumes = volumes_of(112, 112, 112, batch=1)
+    path = save_teacher(model, tmp_path / "3dino_vit_weights.pth", blocks_of_a_chunk=2)
+    found, description = features(path, as_clips(volumes), pool="cls", frames=112)
+    assert difference(found, model.features(volumes)["cls"]) <= FP32_DIFFERENCE
+    assert description["architecture"]["heads"] == 16 and description["architecture"]["frames"] == 112
+
+
+def test_other_sizes_and_positions_are_refused(tmp_path):
+    path = save_teacher(made(), tmp_path / "teacher.pth")
+    with pytest.raises(Refused, match="blocks of 64×48×48"):
+        features(path, as_clips(volumes_of(64, 48, 48)), pool="cls", heads=4, frames=64)
+    model = made()
+    model.pos_embed = nn.Parameter(torch.zeros(1, 1 + 20, 64))
+    with pytest.raises(Refused, match="pos_embed has 21 rows, expected those of a cube of patches and 1 prefix token"):
+        features(save_teacher(model, tmp_path / "wrong.pth"), as_clips(volumes_of(48, 48, 48)), pool="cls", heads=4, frames=48)
