@@ -180,7 +180,8 @@ int look_only(const ExtractOptions& options) {
                                options.cut,
                                options.preprocessing.image_size,
                                sizes_of(options),
-                               options.selection.windows.frames};
+                               options.selection.windows.frames,
+                               options.preprocessing.volume};
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
   std::cout << (options.json ? to_json(report).dump(2) + "\n" : to_text(report));
   const bool readable = std::all_of(
@@ -256,10 +257,11 @@ int run_extract(const std::vector<std::string>& arguments) {
   ExtractSummary summary;
   summary.patients = frames::count_patients(input);
   summary.patient_names = input.patients;
-  const Plan plan = plan_extraction(std::move(input),
-                                    {options->selection, options->reader,
-                                     static_cast<std::size_t>(backbone.clip_steps()), taken.mine()},
-                                    continued);
+  const Plan plan = plan_extraction(
+      std::move(input),
+      {options->selection, options->reader, static_cast<std::size_t>(backbone.clip_steps()),
+       backbone.takes_blocks(), taken.mine()},
+      continued);
   if (stop_requested()) throw Interrupted("stopped; run the same command again to continue");
   if (!part.shared())
     for (const auto& file : failures_alone) remove_file_durably(file);

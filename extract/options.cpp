@@ -19,6 +19,7 @@
 #include "extract/input/select_frames.h"
 #include "extract/pipeline/preset.h"
 #include "extract/pipeline/thumbnail.h"
+#include "extract/pipeline/volume_blocks.h"
 #include "extract/preprocess/preprocessing.h"
 #include "extract/vit/config/model_config.h"
 #include "extract/vit/resolve_architecture.h"
@@ -38,11 +39,14 @@ const CommandHelp kHelp{
     "coldframe extract --input exams.csv --preset dinov2-vits14-reg4 --weights model.safetensors "
     "--out exams.cache"};
 
+constexpr const char* kPoolVolume = "volume";
+
 // A compiled module is taken as it is.
 void check_compiled(const GivenWords& given) {
   if (!given.contains("backbone")) return;
-  for (const char* option : {"pool", "layers", "projection", "heads", "activation", "architecture"})
-    if (given.contains(option))
+  for (const std::string option :
+       {"pool", "layers", "projection", "heads", "activation", "architecture"})
+    if (given.contains(option) && !(option == "pool" && given.contains("block")))
       throw ConfigError(concat("--", option, " does not go with --backbone, whose module decides ",
                                "it; leave it out"));
 }
@@ -64,7 +68,7 @@ void check_backbone_choice(const GivenWords& given) {
 // Never assumes normalisation or pooling for a checkpoint that neither a preset nor a config beside
 // it describes.
 void check_constants(const GivenWords& given, const std::optional<vit::ModelConfig>& config) {
-  if (given.contains("preset")) return;
+  if (given.contains("preset") || (given.contains("block") && given.contains("backbone"))) return;
   std::vector<std::string> missing;
   if (!given.contains("mean") && !(config && config->pixels.mean)) missing.push_back("--mean");
   if (!given.contains("std") && !(config && config->pixels.std)) missing.push_back("--std");
@@ -180,13 +184,20 @@ OptionRows backbone_options(ExtractOptions& options) {
     layers = recorded.get<std::vector<std::int64_t>>();
     vit::require_layers(layers, recorded.dump());
   };
+  const auto set_pool = [&options](const std::string&, const std::string& word) {
+    bool& is_pooled = options.preprocessing.volume.is_pooled = word == kPoolVolume;
+    if (!is_pooled) options.backbone.features.pooling = vit::parse_pooling(word);
+  };
+  const auto restore_pool = [set_pool](const std::string& option, const Json& recorded) {
+    set_pool(option, recorded.get<std::string>());
+  };
   return {
       {"weights", "FILE|FOLDER", local(parsed(backbone.weights, without_trailing_slash)),
        "weights of a ViT: .safetensors, .pth, .bin, .ckpt, an index of shards, or a folder of the "
        "Hugging Face hub, whose config states model and pixels"},
       {"backbone", "FILE.pt|FILE.pt2", local(text(backbone.module)),
        "a compiled module [B,3,H,W] -> [B,D] instead: TorchScript, or a package of AOTInductor "
-       "(.pt2); with --clip one of clips"},
+       "(.pt2); with --clip one of clips, with --block one of volumes"},
       {"random-weights", "SEED", number(backbone.random_seed, at_least(0)),
        "seeded random weights of --architecture instead", "", "features.backbone.seed"},
       {"architecture", "NAME", text(backbone.architecture),
@@ -201,8 +212,9 @@ OptionRows backbone_options(ExtractOptions& options) {
       {"license", "ID", text(options.license),
        "licence of the weights, e.g. cc-by-nc-4.0 (default: what the card in their folder, "
        "README.md, states)"},
-      {"pool", "KIND", parsed(backbone.features.pooling, vit::parse_pooling), vit::list_poolings(),
-       "", "features.backbone.pooling"},
+      {"pool", "KIND", with_restore(set_pool, restore_pool),
+       concat(vit::list_poolings(), ", ", kPoolVolume, " (with --block: one row for a volume)"), "",
+       "features.backbone.pooling"},
       {"layers", "N,N,…", with_restore(parsed(layers, vit::parse_layers), restore_layers),
        "blocks, counted from 1, whose pooled outputs are put side by side, as in DINO's linear "
        "probing: 9,10,11,12 (default: the last block)",
@@ -310,7 +322,7 @@ OptionRows clip_options(ExtractOptions& options) {
 
 // The frames of a window are those of a config or of a name, unless they were asked for.
 void follow_length(vit::BackboneOptions& backbone) {
-  if (backbone.clip_frames > 0) return;
+  if (backbone.clip_frames > 0 || backbone.takes_blocks()) return;
   const auto named = vit::named_architecture(backbone);
   if (named && named->takes_clips()) backbone.clip_frames = named->frames;
 }
@@ -418,12 +430,14 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   ExtractOptions options;
   GivenWords given;
   const OptionRows input = input_options(options), backbone = backbone_options(options),
-                   clips = clip_options(options), pixels = pixel_options(options),
-                   views = view_options(options), storage = storage_options(options),
-                   machine = machine_options(options), run = run_options(options);
+                   clips = clip_options(options), volumes = volume_options(options),
+                   pixels = pixel_options(options), views = view_options(options),
+                   storage = storage_options(options), machine = machine_options(options),
+                   run = run_options(options);
   const std::initializer_list<std::pair<const char*, const OptionRows*>> groups = {
-      {"Input", &input}, {"Backbone", &backbone}, {"Clips", &clips},     {"Pixels", &pixels},
-      {"Views", &views}, {"Storage", &storage},   {"Machine", &machine}, {"Run", &run}};
+      {"Input", &input},     {"Backbone", &backbone}, {"Clips", &clips},
+      {"Volumes", &volumes}, {"Pixels", &pixels},     {"Views", &views},
+      {"Storage", &storage}, {"Machine", &machine},   {"Run", &run}};
   po::options_description description;
   for (const auto& [caption, rows] : groups) {
     po::options_description group(caption);
@@ -433,20 +447,23 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   if (!parse_command_line(kHelp, description, arguments)) return std::nullopt;
 
   OptionRows repeated;
-  for (const OptionRows* rows : {&input, &backbone, &clips, &pixels, &views, &storage})
+  for (const OptionRows* rows : {&input, &backbone, &clips, &volumes, &pixels, &views, &storage})
     repeated.insert(repeated.end(), rows->begin(), rows->end());
   if (const auto lines = ini_text(repeated, given))
     options.repeated = concat("# besides: ", local_names(repeated, given), "\n", *lines);
   for (const OptionRows* rows : {&input, &storage, &machine, &run}) set_options(*rows, given);
   finish_input(options);
   require_one_choice_of_devices(given);
+  refuse_frames_with_blocks(given);
   finish_run(given, options);
   // Given options override preset and config.
   apply_preset(given, options);
   if (!options.dry_run) apply_config(given, options);
   if (options.dry_run) look_at_config(given, options);
-  for (const OptionRows* rows : {&backbone, &clips, &pixels, &views}) set_options(*rows, given);
+  for (const OptionRows* rows : {&backbone, &clips, &volumes, &pixels, &views})
+    set_options(*rows, given);
   size_tiles(given, options);
+  finish_volumes(options);
   finish_pixels(options);
   finish_views(given, options);
   choose_projection(given, options.backbone.features);
@@ -822,6 +839,25 @@ std::shared_ptr<const preprocess::Mask> load_mask(const std::string& path,
   return mask;
 }
 
+constexpr const char* kCropBody = "body";
+
+// One number, or one for each axis of a volume.
+void require_spacing(const std::vector<double>& spacing, const std::string& text) {
+  const auto is_length = [](double mm) { return mm > 0 && std::isfinite(mm); };
+  if ((spacing.size() == 1 || spacing.size() == 3) && std::ranges::all_of(spacing, is_length))
+    return;
+  throw ConfigError(
+      concat("--spacing '", text, "': expected millimetres above 0, or three of them with commas"));
+}
+
+std::vector<double> parse_spacing(const std::string& text) {
+  std::vector<double> spacing;
+  for (const std::string& part : split(text, ','))
+    if (!parse_double(trim(part), spacing.emplace_back())) spacing.back() = 0;
+  require_spacing(spacing, text);
+  return spacing;
+}
+
 frames::CropRule parse_crop(const std::string& word) {
   if (const auto rule = frames::parse_crop(word)) return *rule;
   throw ConfigError(concat("--crop '", word, "': expected ", frames::kCropHelp));
@@ -845,17 +881,32 @@ OptionRows pixel_options(ExtractOptions& options) {
     p.image_size = recorded.get<ImageSize>();
     require_image_size(p.image_size, recorded.dump());
   };
+  const auto set_crop = [&p](const std::string&, const std::string& word) {
+    p.volume.crop_to_body = word == kCropBody;
+    p.crop = p.volume.crop_to_body ? frames::CropRule{} : parse_crop(word);
+  };
+  const auto restore_crop = [set_crop](const std::string& option, const Json& recorded) {
+    set_crop(option, recorded.get<std::string>());
+  };
+  const auto restore_spacing = [&options](const std::string&, const Json& recorded) {
+    options.spacing_mm = recorded.is_array() ? recorded.get<std::vector<double>>()
+                                             : std::vector{recorded.get<double>()};
+    require_spacing(options.spacing_mm, recorded.dump());
+  };
   return {
       {"mask", "FILE", local(text(options.mask)),
        "image of the frames' size: what is black there becomes black"},
-      {"crop", "X,Y,W,H", parsed(p.crop, parse_crop),
+      {"crop", "X,Y,W,H", with_restore(set_crop, restore_crop),
        "keep this rectangle of each frame, in pixels or fractions (50%, 100%-50); auto: fundus "
-       "disc, "
-       "ultrasound sector, no borders",
+       "disc, ultrasound sector, no borders; with --block body: the box of all voxels above the "
+       "window's lower end",
        "", "features.preprocessing.crop"},
-      {"spacing", "MM", number(p.spacing_mm, above(0, "mm")),
-       "resample to MM millimetres per pixel, after the crop", "",
-       "features.preprocessing.spacing_mm"},
+      {"spacing", "MM[,MM,MM]",
+       with_restore(parsed(options.spacing_mm, parse_spacing), restore_spacing),
+       "resample to MM millimetres per pixel, after the crop; with --block per voxel, or along "
+       "each "
+       "axis of --orientation",
+       "", "features.preprocessing.spacing_mm"},
       {"tiles", "OVERLAP", number(p.tiles.overlap, {0, 0.9}),
        "slide a window over large frames and average its features, e.g. 0.25 (default overlap)",
        "0.25", "features.preprocessing.tiles.overlap"},
@@ -887,6 +938,126 @@ void size_tiles(const GivenWords& given, ExtractOptions& options) {
     throw ConfigError("--tile-size needs --tiles");
   if (given.contains("tiles") && p.tiles.size == 0)
     p.tiles.size = static_cast<int>(p.image_size.width);
+}
+
+namespace {
+
+constexpr std::int64_t kMaxBlockSide = 1024;
+
+void require_block(const preprocess::Size3& block, const std::string& text) {
+  const auto is_side = [](std::int64_t side) { return side >= 1 && side <= kMaxBlockSide; };
+  if (std::ranges::all_of(block, is_side)) return;
+  throw ConfigError(concat("--block '", text, "': expected voxels of an edge, 1 to ", kMaxBlockSide,
+                           ", or three of them with commas, such as 96 or 128,128,64"));
+}
+
+preprocess::Size3 parse_block(const std::string& text) {
+  preprocess::Size3 block{};
+  const auto parts = split(text, ',');
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    if (parts.size() != 1 && parts.size() != 3)
+      block[axis] = 0;
+    else if (!parse_int(trim(parts[parts.size() == 1 ? 0 : axis]), block[axis]))
+      block[axis] = 0;
+  require_block(block, text);
+  return block;
+}
+
+std::string parse_orientation(const std::string& word) {
+  preprocess::require_orientation(word);
+  return word;
+}
+
+}  // namespace
+
+OptionRows volume_options(ExtractOptions& options) {
+  preprocess::VolumeRule& rule = options.preprocessing.volume;
+  const auto restore_block = [&rule](const std::string&, const Json& recorded) {
+    rule.block = recorded.get<preprocess::Size3>();
+    require_block(rule.block, recorded.dump());
+  };
+  return {
+      {"block", "N|X,Y,Z", with_restore(parsed(rule.block, parse_block), restore_block),
+       "read NIfTI files and DICOM series as volumes, in blocks of N x N x N voxels, each a row of "
+       "the cache; with --window, and a --backbone of volumes",
+       "", "features.preprocessing.block"},
+      {"orientation", "AXES", parsed(rule.orientation, parse_orientation),
+       "of a block's axes, the slowest in memory first: RAS (default) runs to the right, anterior, "
+       "superior",
+       "", "features.preprocessing.orientation"},
+      {"block-overlap", "F", number(rule.overlap, {0, 1, "", false, true}),
+       "of neighbouring blocks, as a fraction of their edges (default 0.25)", "",
+       "features.preprocessing.overlap"},
+      {"blend", "KIND", one_of(rule.blend, preprocess::kBlends),
+       "how blocks share a voxel under --pool volume: constant (default) or gaussian", "",
+       "features.preprocessing.blend"},
+  };
+}
+
+// Of frames, clips and their features.
+void refuse_frames_with_blocks(const GivenWords& given) {
+  if (!given.contains("block")) {
+    for (const char* option : {"orientation", "block-overlap", "blend"})
+      if (given.contains(option))
+        throw ConfigError(concat("--", option, " needs --block, the voxels of a block's edge"));
+    return;
+  }
+  for (const char* option : {"preset",        "clip",          "clip-every", "clip-fps",
+                             "clip-sampling", "clip-pad",      "clip-step",  "clip-step-seconds",
+                             "clips",         "clip-gap",      "clip-axes",  "frames",
+                             "phases",        "every",         "fps",        "start",
+                             "end",           "axis",          "slices",     "mask",
+                             "tiles",         "tile-size",     "image-size", "resize",
+                             "crop-pct",      "interpolation", "resampler",  "views",
+                             "augment",       "augment-seed",  "cut",        "thumbnails",
+                             "layers",        "projection",    "benchmark"})
+    if (given.contains(option))
+      throw ConfigError(concat("--", option, " is for frames and does not go with --block; leave ",
+                               "one of them out"));
+  const std::string pool = word_of(given, "pool");
+  const bool of_module = given.contains("backbone");
+  const auto is = [&](std::initializer_list<const char*> words) {
+    return std::ranges::count(words, pool) > 0;
+  };
+  if (pool.empty() || is({"mean", kPoolVolume}) || (!of_module && is({"cls", "cls+mean"}))) return;
+  throw ConfigError(concat("--pool '", pool, "': of volumes it is ",
+                           of_module ? "mean, a row for each block (default)"
+                                     : "cls, mean or cls+mean, a row for each block",
+                           ", or volume"));
+}
+
+void finish_volumes(ExtractOptions& options) {
+  preprocess::Preprocessing& p = options.preprocessing;
+  preprocess::VolumeRule& rule = p.volume;
+  const std::vector<double>& spacing = options.spacing_mm;
+  if (!rule.is_on()) {
+    if (rule.is_pooled) throw ConfigError("--pool volume needs --block");
+    if (rule.crop_to_body) throw ConfigError("--crop body needs --block");
+    if (spacing.size() == 3)
+      throw ConfigError("--spacing with three numbers needs --block; frames take one");
+    if (!spacing.empty()) p.spacing_mm = spacing.front();
+    return;
+  }
+  for (std::size_t axis = 0; axis < 3 && !spacing.empty(); ++axis)
+    rule.spacing_mm[axis] = spacing[spacing.size() == 1 ? 0 : axis];
+  if (options.reader.window.kind == frames::Window::Kind::kFile)
+    throw ConfigError(
+        "--block needs --window CENTER,WIDTH or LOW%,HIGH%: these values become 0 and 1, and the "
+        "right ones belong to the encoder (37.5,425 are -175 to 250 HU)");
+  if (p.crop != frames::CropRule{}) throw ConfigError("--crop of volumes is body, or none");
+  if (!rule.is_pooled && rule.blend != preprocess::Blend::kConstant)
+    throw ConfigError("--blend needs --pool volume: a row for each block is of that block alone");
+  for (auto* channels : {&p.mean, &p.std})
+    if (channels->front() != channels->at(1) || channels->front() != channels->at(2))
+      throw ConfigError("--mean and --std of volumes are one number each");
+  if (p.std.front() == 0) p.std.fill(1);  // not given
+  options.backbone.block = rule.block;
+  options.backbone.pools_volumes = rule.is_pooled;
+  for (const std::string& column : options.frame_columns)
+    if (is_block_column(column))
+      throw ConfigError(concat("--frame-columns ", column,
+                               ": the rows of blocks have a column of this name already; give "
+                               "yours another one"));
 }
 
 void finish_pixels(ExtractOptions& options) {

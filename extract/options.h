@@ -30,6 +30,7 @@ struct ExtractOptions {
   std::string license;  // of the weights; "": nobody states one
   std::filesystem::path config;  // next to the weights, states what no option does; "": none
   preprocess::Preprocessing preprocessing;  // the preset's, overridden by the command line
+  std::vector<double> spacing_mm;           // --spacing: one number, or one for each axis
   std::filesystem::path mask;               // --mask, loaded into `preprocessing`; "": none
 
   augment::Augmentation augmentation;  // --views, --augment, --augment-seed
@@ -94,6 +95,8 @@ OptionRows input_options(ExtractOptions& options);
 OptionRows backbone_options(ExtractOptions& options);
 // Windows of frames, for a backbone of clips.
 OptionRows clip_options(ExtractOptions& options);
+// Blocks of volumes, for a backbone of these.
+OptionRows volume_options(ExtractOptions& options);
 // Preprocessing of frames.
 OptionRows pixel_options(ExtractOptions& options);
 // Augmented views of the frames, stored next to them in the cache.
@@ -110,6 +113,7 @@ OptionRows run_options(ExtractOptions& options);
 void finish_input(ExtractOptions& options);
 void finish_clips(ExtractOptions& options);
 void finish_pixels(ExtractOptions& options);
+void finish_volumes(ExtractOptions& options);
 void finish_backbone(ExtractOptions& options);
 
 // Takes the frames of a window from the backbone where none were given. ConfigError: it takes
@@ -118,6 +122,7 @@ void settle_clips(const vit::Backbone& backbone, ExtractOptions& options);
 
 // Defaults that apply only to the command line.
 void size_tiles(const GivenWords& given, ExtractOptions& options);
+void refuse_frames_with_blocks(const GivenWords& given);
 void finish_views(const GivenWords& given, ExtractOptions& options);
 void require_one_choice_of_devices(const GivenWords& given);
 

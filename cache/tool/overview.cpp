@@ -237,6 +237,22 @@ std::string cut_text(const Json& cut) {
                 human_bytes(cut["bytes"].get<std::uint64_t>()), " in all");
 }
 
+// "each of a block of 96 × 96 × 96 voxels of 1.5 × 1.5 × 1.5 mm (RAS)"; "" of frames.
+std::string blocks_text(const Json& info) {
+  const Json pixels = info["recipe"]["features"].value("preprocessing", Json::object());
+  if (!pixels.is_object() || !pixels.contains("block")) return "";
+  const auto product = [&](const char* key) {
+    std::vector<std::string> edges;
+    for (const Json& edge : pixels[key]) edges.push_back(edge.dump());
+    return join(edges, " × ");
+  };
+  return concat(
+      pixels.contains("blend") ? "each of a volume, in blocks of " : "each of a block of ",
+      product("block"), " voxels",
+      pixels.contains("spacing_mm") ? concat(" of ", product("spacing_mm"), " mm") : "", " (",
+      pixels.value("orientation", ""), ")");
+}
+
 // "each of a window of 16 frames, one in 4"; "" of single frames.
 std::string windows_text(const Json& info) {
   const Json clip = info["recipe"]["features"].value("clip", Json::object());
@@ -253,6 +269,8 @@ TextRows overview_rows(const Json& info) {
   const auto number = [&](const char* key) { return info[key].get<std::size_t>(); };
   std::string frames = concat(info["frames"].dump());
   if (number("missing_frames") > 0) frames += concat(" (", number("missing_frames"), " missing)");
+  for (const std::string& each : {windows_text(info), blocks_text(info)})
+    if (!each.empty()) frames += concat(", ", each);
   std::string patients = concat(number("patients"));
   if (number("exams_without_patient") > 0)
     patients += concat("; ", plural(number("exams_without_patient"), "exam"), " without a patient");
@@ -266,7 +284,7 @@ TextRows overview_rows(const Json& info) {
               human_bytes(number("bytes_read")), " of it read)")},
       {"exams", info["exams"].dump()},
       {"patients", patients},
-      {"frames", windows_text(info).empty() ? frames : concat(frames, ", ", windows_text(info))},
+      {"frames", frames},
       {"frames per exam", range_text(info["frames_per_exam"], 0, "")},
       {"time span", time_range_text(info["time"]["span_s"], 2)},
       {"interval", time_range_text(info["time"]["interval_s"], 3)},

@@ -21,6 +21,14 @@ std::string stored_identity(const std::string& name, const ReaderOptions& option
       .substr(0, kHashDigits);
 }
 
+std::vector<Plane> Source::planes() const {
+  throw DataError("it holds no volume; expected a NIfTI file or slices of a DICOM series");
+}
+
+void Source::read_planes(const std::function<void(std::span<const double>)>&) {
+  planes();
+}
+
 // The registry of readers. A file belongs to the first kind whose `detect` recognises its content.
 
 // Each row stands next to its reader.

@@ -17,6 +17,7 @@
 #include "common/text/text.h"
 #include "extract/decode/frame.h"
 #include "extract/decode/source_file.h"
+#include "extract/decode/volume.h"
 #include "extract/decode/window.h"
 
 namespace coldframe::frames {
@@ -121,6 +122,12 @@ class Source {
 
   // Its values may be NaN or infinite.
   virtual bool holds_floats() const { return false; }
+
+  // The planes of the volume that the file holds, or of which it is a slice. DataError: it holds
+  // none. read_planes() gives their values in this order, rescaled as the file says (Hounsfield
+  // units), without any window.
+  virtual std::vector<Plane> planes() const;
+  virtual void read_planes(const std::function<void(std::span<const double>)>& sink);
 };
 
 // A source backed by one file. Its errors name the file: "clip 'a.gif': …".

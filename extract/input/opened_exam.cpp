@@ -5,6 +5,7 @@
 #include <map>
 
 #include "common/cli/error.h"
+#include "common/cli/interrupt.h"
 #include "common/text/text.h"
 #include "extract/decode/exam_spec.h"
 #include "extract/decode/frame.h"
@@ -342,6 +343,56 @@ void OpenedExam::settle_range() const {
   for (const auto& [path, source] : sources_) {
     if (source->wants_range()) source->set_range(range);
   }
+}
+
+struct OpenedExam::Stack {
+  std::vector<std::size_t> items;  // a file each
+  std::vector<Source*> sources;    // of these
+  VolumeGeometry geometry;
+};
+
+OpenedExam::Stack OpenedExam::stack_of_files() const {
+  Stack whole;
+  std::vector<Plane> planes;
+  std::vector<std::string> names;
+  for (const Slot& slot : slots_) {
+    const ExamItem& item = exam_.items[slot.item];
+    if (slot.source == nullptr)
+      throw DataError(slot.fault.empty() ? "a slice has no file, and a volume is read whole"
+                                         : slot.fault);
+    if (!whole.sources.empty() && slot.source == whole.sources.back()) continue;
+    const std::vector<Plane> own = slot.source->planes();
+    if (item.last >= 0 && own.size() > 1)
+      throw DataError(concat("the input names frames of '", item.name,
+                             "', and a volume is read whole; leave the column 'frame' out"));
+    whole.items.push_back(slot.item);
+    whole.sources.push_back(slot.source);
+    planes.insert(planes.end(), own.begin(), own.end());
+    names.resize(planes.size(), item.name);
+    if (whole.sources.size() > 1 && planes.size() > whole.sources.size())
+      throw DataError(concat("it holds several volumes ('", names.front(), "', '", item.name,
+                             "'); make an exam of each"));
+  }
+  whole.geometry = stack(planes, names);
+  return whole;
+}
+
+VolumeGeometry OpenedExam::volume_geometry() const {
+  return stack_of_files().geometry;
+}
+
+Volume OpenedExam::volume() const {
+  Stack whole = stack_of_files();
+  Volume volume(std::move(whole.geometry));
+  std::size_t plane = 0;
+  for (std::size_t i = 0; i < whole.sources.size(); ++i) {
+    if (digest_ != nullptr) digest_->turn_to(exam_.items[whole.items[i]].path);
+    whole.sources[i]->read_planes([&](std::span<const double> values) {
+      if (stop_requested()) throw Interrupted("stopped");
+      volume.set_plane(plane++, values);
+    });
+  }
+  return volume;
 }
 
 void OpenedExam::look(std::span<const std::int64_t> slots, const Sink& sink) const {

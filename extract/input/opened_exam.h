@@ -49,6 +49,11 @@ class OpenedExam {
   // The slots of these windows, ascending.
   std::vector<std::int64_t> select(const FrameSelection& selection) const;
 
+  // The volume that its files form: one NIfTI file, one file of several DICOM slices, or the slices
+  // of a series. DataError: they form none (Source::planes(), stack()), or a file cannot be read.
+  VolumeGeometry volume_geometry() const;
+  Volume volume() const;  // with its values
+
   // Decodes the slots with the given ascending indices and passes them to `sink` as slot 0, 1, …;
   // `sink` returns false to stop early. A frame that cannot be decoded is passed as missing, with
   // its fault. DataError if a file is damaged so that any of its frames may be corrupt.
@@ -67,6 +72,8 @@ class OpenedExam {
   void set_times();
   void set_times_from_headers();
   void settle_range() const;
+  struct Stack;
+  Stack stack_of_files() const;
   void read_slots(std::span<const Slot> slots, const std::function<bool(ExamSlot&&)>& sink) const;
 
   const ExamSpec& exam_;

@@ -168,7 +168,14 @@ std::string frames_text(const ExamSurvey& exam) {
   return concat(exam.selected, " of ", exam.frames);
 }
 
+std::string product_text(const auto& edges, int digits) {
+  return concat(fixed(static_cast<double>(edges[0]), digits), "×",
+                fixed(static_cast<double>(edges[1]), digits), "×",
+                fixed(static_cast<double>(edges[2]), digits));
+}
+
 std::string sizes_text(const ExamSurvey& exam) {
+  if (exam.volume[0] > 0) return product_text(exam.volume, 0);
   if (exam.sizes.empty()) return "";
   const auto& [width, height] = exam.sizes.front();
   return concat(width, "×", height, exam.sizes.size() > 1 ? " and others" : "");
@@ -187,6 +194,18 @@ std::string windows_text(const ExamSurvey& exam) {
                 exam.padded_windows > 0 ? concat(", ", exam.padded_windows, " padded") : "");
 }
 
+// "12 of 144×144×144 mm, 1 padded"
+std::string blocks_text(const ExamSurvey& exam) {
+  const int digits = *std::ranges::min_element(exam.block_mm) < 10 ? 3 : 0;
+  return concat(exam.inputs, " of ", product_text(exam.block_mm, digits), " mm",
+                exam.padded_windows > 0 ? concat(", ", exam.padded_windows, " padded") : "");
+}
+
+// What the backbone sees of an exam where that is no frame: the column's name, and its text.
+const char* inputs_column(const Report& report) {
+  return report.volume.is_on() ? "blocks" : report.clip_frames > 1 ? "windows" : nullptr;
+}
+
 std::vector<std::string> in_words(const std::vector<std::size_t>& counts) {
   std::vector<std::string> words;
   for (const std::size_t count : counts) words.push_back(concat(count));
@@ -197,8 +216,8 @@ std::string exams_table(const Report& report) {
   TextRows rows{{"exam", "frames", "size", "times", "order", "kind", "patient"}};
   const bool has_phases = std::ranges::any_of(
       report.survey.exams, [](const ExamSurvey& exam) { return !exam.phases.empty(); });
-  const bool of_clips = report.clip_frames > 1;
-  if (of_clips) rows.front().insert(rows.front().begin() + 2, "windows");
+  const char* const inputs = inputs_column(report);
+  if (inputs) rows.front().insert(rows.front().begin() + 2, inputs);
   if (has_phases) rows.front().emplace_back("by phase");
   const std::size_t shown = std::min(kShownExams, report.input.exams.size());
   for (std::size_t i = 0; i < shown; ++i) {
@@ -210,8 +229,10 @@ std::string exams_table(const Report& report) {
                       order_text(exam), exam.kind, patient.empty() ? "unknown" : patient});
     else
       rows.push_back({id, "–", "", "cannot be extracted", "", exam.kind, patient});
-    if (of_clips)
-      rows.back().insert(rows.back().begin() + 2, exam.failure.empty() ? windows_text(exam) : "");
+    if (inputs)
+      rows.back().insert(rows.back().begin() + 2, !exam.failure.empty()   ? ""
+                                                  : report.volume.is_on() ? blocks_text(exam)
+                                                                          : windows_text(exam));
     if (has_phases) rows.back().push_back(join(in_words(exam.phases), " + "));
   }
   std::string text = table_text(rows);
@@ -230,6 +251,11 @@ std::string cut_text(const Report& report) {
                 " of every frame");
 }
 
+const char* row_text(const Report& report) {
+  if (report.volume.is_on()) return report.volume.is_pooled ? "volume" : "block";
+  return report.clip_frames > 1 ? "window" : "frame";
+}
+
 std::string totals_text(const Totals& totals, const Report& report) {
   std::string text =
       concat("\nTotal: ", plural(totals.exams, "exam"), ", ", plural(totals.selected, "frame"));
@@ -246,14 +272,18 @@ std::string totals_text(const Totals& totals, const Report& report) {
     text += concat("Windows: ", totals.windows, " of ", report.clip_frames, " frames",
                    totals.padded_windows > 0 ? concat(", ", totals.padded_windows, " padded") : "",
                    "\n");
-  if (totals.inputs > totals.windows)
+  if (report.volume.is_on())
+    text += concat(
+        "Blocks: ", totals.inputs, " of ", product_text(report.volume.block, 0), " voxels",
+        totals.padded_windows > 0 ? concat(", ", totals.padded_windows, " padded") : "", "\n");
+  else if (totals.inputs > totals.windows)
     text += concat("Tiles: about ", totals.inputs, " inputs of the backbone\n");
-  text += concat("Decoding: about ", human_duration(totals.decode_s), " of one core\n");
+  if (!report.volume.is_on())
+    text += concat("Decoding: about ", human_duration(totals.decode_s), " of one core\n");
   if (totals.has_clips)
     text += "Frames of clips are counted by their packets, an estimate: the job decodes them all\n";
   return text + concat("Cache: about ", human_bytes(totals.cache_bytes), " at ",
-                       report.sizes.features, " features per ",
-                       report.clip_frames > 1 ? "window" : "frame",
+                       report.sizes.features, " features per ", row_text(report),
                        report.sizes.assumed ? " (a ViT-S)" : "",
                        report.views > 1 ? concat(" and ", report.views, " views") : "", " as float",
                        8 * report.feature_bytes, cut_text(report),
@@ -312,6 +342,10 @@ Json exam_json(const frames::ExamSpec& spec, const ExamSurvey& exam) {
   for (const frames::Note& note : exam.notes)
     json["notes"].push_back({{"note", note.text}, {"file", note.file}});
   json["sizes"] = sizes;
+  if (exam.volume[0] > 0) {
+    json["volume"] = exam.volume;
+    json["block_mm"] = exam.block_mm;
+  }
   json["bright_regions"] = bright;
   json["bright_level"] = exam.bright_level < 0 ? Json(nullptr) : Json(exam.bright_level);
   return json;

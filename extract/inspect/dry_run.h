@@ -29,6 +29,7 @@ struct Report {
   ImageSize image_size = {};
   FrameSizes sizes = {};
   std::int64_t clip_frames = 1;  // of a window
+  preprocess::VolumeRule volume = {};
 };
 
 // A table of the first exams, the totals, and the findings by kind with a few examples each.

@@ -24,6 +24,7 @@
 #include "extract/input/select_frames.h"
 #include "extract/pipeline/crop_plan.h"
 #include "extract/pipeline/thumbnail.h"
+#include "extract/pipeline/volume_blocks.h"
 #include "extract/preprocess/preprocessing.h"
 
 namespace coldframe::extract::dry_run {
@@ -248,6 +249,10 @@ class Surveyor {
  private:
   void look_at(std::size_t index);
   void open(const frames::ExamSpec& exam, ExamSurvey& found);
+  void look_at_frames(const frames::ExamSpec& exam, const frames::OpenedExam& opened,
+                      std::span<const double> times, ExamSurvey& found);
+  void look_at_volume(const frames::ExamSpec& exam, const frames::OpenedExam& opened,
+                      ExamSurvey& found) const;
   void look_at_frame(frames::Frame&& frame, const std::optional<frames::Rect>& crop,
                      ExamSurvey& found, StaticPixelMask& parts);
   void add_across(const Size& size, const frames::Image& image);
@@ -345,6 +350,34 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
   found.frames = times.size();
   found.timing = describe_times(times);
   found.basis = opened.basis();
+  if (settings_.preprocessing.volume.is_on())
+    look_at_volume(exam, opened, found);
+  else
+    look_at_frames(exam, opened, times, found);
+}
+
+// Reads headers, and values only where the body's box is asked for.
+void Surveyor::look_at_volume(const frames::ExamSpec& exam, const frames::OpenedExam& opened,
+                              ExamSurvey& found) const {
+  const preprocess::Preprocessing& preprocessing = settings_.preprocessing;
+  const ExamBlocks volume(exam, opened, preprocessing, settings_.reader.window,
+                          ExamBlocks::Detail::kGeometry);
+  const preprocess::BlockGrid& blocks = *volume.blocks();
+  const preprocess::Size3 size = volume.grid().size();
+  found.selected = found.frames;
+  found.windows = preprocessing.volume.is_pooled ? 1 : blocks.count();
+  found.inputs = blocks.count();
+  for (std::size_t block = 0; block < blocks.count(); ++block)
+    found.padded_windows += blocks.padded_fraction(block) > 0;
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    found.block_mm[axis] =
+        static_cast<double>(preprocessing.volume.block[axis]) * volume.grid().axis(axis).spacing_mm;
+  found.volume = size;
+  found.notes = opened.notes();
+}
+
+void Surveyor::look_at_frames(const frames::ExamSpec& exam, const frames::OpenedExam& opened,
+                              std::span<const double> times, ExamSurvey& found) {
   const std::vector<frames::FrameWindow> windows = opened.windows(settings_.selection);
   const auto selected = frames::slots_of(windows);
   found.selected = selected.size();

@@ -89,7 +89,11 @@ struct ExamSurvey {
   std::size_t partly_finite = 0;   // frames with some NaN or infinite values
   std::size_t selected = 0;        // slots that would be extracted
   std::size_t windows = 0;         // of them; of images as many
-  std::size_t padded_windows = 0;  // of these, with padding
+  std::size_t padded_windows = 0;  // of these (or of blocks), with padding
+  // Of volumes, whose rows `windows` counts and whose blocks `inputs`: voxels after resampling and
+  // crop, and millimetres of a block.
+  std::array<std::int64_t, 3> volume{};
+  std::array<double, 3> block_mm{};
   // Median seconds from the first to the last frame of those without; NaN if unknown.
   double window_s = std::numeric_limits<double>::quiet_NaN();
   double decode_s = 0;                   // of one core for what the job decodes, from the samples

@@ -29,7 +29,8 @@ constexpr double kWorthwhile = 1.05;
 BatchController::BatchController(const BatchLimits& limits)
     : limits_(limits),
       size_(limits.batch > 0 ? limits.batch
-                             : std::min(std::max(kFirst, limits.first), limits.most)),
+                             : std::min(std::max(limits.begins_with_one ? 1 : kFirst, limits.first),
+                                        limits.most)),
       settled_(limits.batch > 0 || size_ * 2 > limits.most) {}
 
 void BatchController::succeeded(std::int64_t frames, double seconds, std::uint64_t peak) {
@@ -92,6 +93,14 @@ torch::Tensor look_up(const torch::Tensor& frames, const torch::Tensor& table) {
 
 }  // namespace
 
+InputShape input_shape(const preprocess::Preprocessing& preprocessing, std::int64_t clip_frames) {
+  const preprocess::Size3& block = preprocessing.volume.block;
+  if (preprocessing.volume.is_on()) return {{block[0], block[1], block[2]}, torch::kFloat32};
+  const auto [height, width] = preprocessing.image_size;
+  if (clip_frames == 1) return {{height, width, 3}};
+  return {{clip_frames, height, width, 3}};
+}
+
 DeviceInput::DeviceInput(const preprocess::Preprocessing& preprocessing,
                          const torch::Device& device)
     : preprocessing_(preprocessing), device_(device) {
@@ -100,6 +109,8 @@ DeviceInput::DeviceInput(const preprocess::Preprocessing& preprocessing,
 }
 
 torch::Tensor DeviceInput::operator()(const torch::Tensor& frames) const {
+  if (preprocessing_.volume.is_on())
+    return frames.to(device_).sub(preprocessing_.mean[0]).div_(preprocessing_.std[0]).unsqueeze(1);
   if (frames.dim() == 5)
     return (*this)(frames.flatten(0, 1)).unflatten(0, {frames.size(0), frames.size(1)});
   return device_.is_cpu() ? on_cpu(frames) : on_cuda(frames);
@@ -176,11 +187,20 @@ namespace {
 constexpr std::size_t kRemembered = 4096, kRememberedValues = 16u << 20;
 constexpr std::size_t kBytesPerCopier = 4u << 20, kMaxCopiers = 4;
 
+// Images that have as many pixels as an input of the backbone.
+std::int64_t images_of(const vit::Backbone& backbone) {
+  constexpr std::int64_t kPixels = 224 * 224;
+  return backbone.takes_blocks()
+             ? std::max<std::int64_t>(1, preprocess::voxels_of(backbone.block()) / kPixels)
+             : backbone.clip_frames();
+}
+
 BatchLimits within(BatchLimits limits, const vit::Backbone& backbone, const torch::Device& device) {
   const std::int64_t most = backbone.max_images();
   limits.of = input_name_of(backbone);
+  limits.begins_with_one = backbone.takes_blocks();
   limits.batch = std::min(limits.batch, most);
-  limits.most = std::min(std::max<std::int64_t>(1, limits.most / backbone.clip_frames()), most);
+  limits.most = std::min(std::max<std::int64_t>(1, limits.most / images_of(backbone)), most);
   // Requires that it fits three times: besides a pass, memory holds its graph, batches in flight,
   // and libraries.
   if (const std::uint64_t bytes = backbone.bytes_per_image(); bytes > 0) {
@@ -207,12 +227,10 @@ BackboneBatch::BackboneBatch(vit::Backbone& backbone, const torch::Device& devic
       controller_(within(limits, backbone, device)),
       recent_(remembered(backbone), static_cast<std::size_t>(backbone.row_values())),
       streams_(streams ? std::move(streams) : make_streams(device)),
-      staging_(
-          *streams_, preprocessing.image_size, backbone.row_values(),
-          [this](const torch::Tensor& frames, int slot, std::int64_t begin) {
-            return forward(frames, slot, begin);
-          },
-          backbone.clip_frames()),
+      staging_(*streams_, input_shape(preprocessing, backbone.clip_frames()), backbone.row_values(),
+               [this](const torch::Tensor& frames, int slot, std::int64_t begin) {
+                 return forward(frames, slot, begin);
+               }),
       sink_(std::move(sink)) {}
 
 void BackboneBatch::add(DecodedWindow window) {
@@ -238,7 +256,7 @@ void BackboneBatch::add(DecodedWindow window) {
 // One thread copies some 10 GB/s, 60 000 frames of 224×224, and has all else to do besides.
 void BackboneBatch::copy_pixels() {
   const std::size_t frame = pixels_.front().size(), bytes = frame * pixels_.size();
-  auto* const to = staging_.frames(slot_).mutable_data_ptr<std::uint8_t>();
+  auto* const to = static_cast<std::uint8_t*>(staging_.frames(slot_).mutable_data_ptr());
   parallel_for(
       pixels_.size(), [&](std::size_t i) { std::memcpy(to + i * frame, pixels_[i].data(), frame); },
       std::clamp<std::size_t>(bytes / kBytesPerCopier, 1, kMaxCopiers));

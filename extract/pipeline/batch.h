@@ -30,6 +30,7 @@ struct BatchLimits {
   std::uint64_t memory_budget = 0;  // bytes that tensors may take; 0: no budget
   std::int64_t most = 256;          // max frames with auto; a window has several
   std::int64_t first = 0;           // initial frames, if more than kFirst
+  bool begins_with_one = false;     // instead of kFirst, where inputs are large
   std::string of = "frame";         // what is counted, for the log
 };
 
@@ -69,12 +70,15 @@ class BatchController {
 
 // Converts uint8 frames in host memory to the backbone's normalised input on its device.
 
+// What one input of a backbone holds before it is normalised, with `clip_frames` frames each.
+InputShape input_shape(const preprocess::Preprocessing& preprocessing, std::int64_t clip_frames);
+
 class DeviceInput {
  public:
   DeviceInput(const preprocess::Preprocessing& preprocessing, const torch::Device& device);
 
   // frames [B, S, S, 3] uint8 on the CPU or the device -> [B, 3, S, S] float32 on the device; clips
-  // [B, T, S, S, 3] -> [B, T, 3, S, S].
+  // [B, T, S, S, 3] -> [B, T, 3, S, S]; blocks [B, X, Y, Z] float32 -> [B, 1, X, Y, Z].
   torch::Tensor operator()(const torch::Tensor& frames) const;
 
   // The normalised value of each level of each channel: [3, 256] float32 on the device.

@@ -16,6 +16,7 @@
 #include "extract/pipeline/crop_plan.h"
 #include "extract/pipeline/resume.h"
 #include "extract/pipeline/thumbnail.h"
+#include "extract/pipeline/volume_blocks.h"
 #include "extract/preprocess/preprocessing.h"
 
 namespace coldframe::extract {
@@ -216,9 +217,19 @@ bool DecodeStage::push_windows(const frames::OpenedExam& opened, const ExamWindo
 
 void DecodeStage::read(DecodedExam& result, bool& stopped) {
   const frames::ExamSpec& exam = exams_.exams[result.task];
-  cache::ExamInfo& info = result.info = describe(exam);
+  result.info = describe(exam);
   frames::SourceDigest digest(exam);
   const frames::OpenedExam opened(exam, settings_.reader, &digest);
+  if (settings_.preprocessing.volume.is_on())
+    read_blocks(opened, digest, result, stopped);
+  else
+    read_frames(opened, digest, result, stopped);
+}
+
+void DecodeStage::read_frames(const frames::OpenedExam& opened, frames::SourceDigest& digest,
+                              DecodedExam& result, bool& stopped) {
+  const frames::ExamSpec& exam = exams_.exams[result.task];
+  cache::ExamInfo& info = result.info;
   const ExamWindows windows(opened.windows(settings_.selection), settings_.steps);
   if (is_as_before(opened, windows, result)) return;
   SeenFrames seen;
@@ -230,20 +241,55 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
   require_enough(info, result.lost, settings_.min_frames, exam.held, windows.row_name());
   result.features_of_rows = windows.features_of_rows();
   if (settings_.thumbnails > 0) result.thumbnails = thumbnails_of(windows, seen, info);
-  info.source_kind = opened.kind();
-  result.basis = opened.basis();
-  result.notes = opened.notes();
   std::set<std::filesystem::path> were_read;
   for (const auto& [slot, frame] : seen)
     if (frame.present) were_read.insert(exam.items[frame.item].path);
-  info.source_digest = digest.finish(were_read);
-  stopped = stop_requested();  // files that were not read may have failed by it
+  finish(opened, digest, were_read, result, stopped);
   if (stopped) return;
-  if (exam_stamp(exam) != info.source_stamp)
-    throw DataError("its files changed while they were read; run the same command again");
   info.frame_columns = frame_columns_of(exams_, exam, items_of(windows, seen));
   record_crops(crops_of(windows, seen, info), info);
   if (windows.of_clips()) note_window_columns(windows, info);
+}
+
+// A volume is read whole: it has no rows that could be lost.
+void DecodeStage::read_blocks(const frames::OpenedExam& opened, frames::SourceDigest& digest,
+                              DecodedExam& result, bool& stopped) {
+  const frames::ExamSpec& exam = exams_.exams[result.task];
+  cache::ExamInfo& info = result.info;
+  const ExamBlocks volume(exam, opened, settings_.preprocessing, settings_.reader.window);
+  const bool is_pooled = settings_.preprocessing.volume.is_pooled;
+  const std::size_t count = volume.blocks()->count();
+  for (std::size_t block = 0; block < count && !stopped; ++block) {
+    FeatureIndex place{result.task, block};
+    if (is_pooled) place = {result.task, 0, count, 0, block, volume.blocks()};
+    stopped =
+        stop_requested() || !queue_.push(DecodedWindow{place, volume.read(block, queue_.spare())});
+  }
+  if (stopped) return;
+  volume.note_rows(exam, info);
+  require_enough(info, result.lost, settings_.min_frames, exam.held,
+                 is_pooled ? "volume" : "block");
+  std::set<std::filesystem::path> were_read;
+  for (const frames::ExamItem& item : exam.items) were_read.insert(item.path);
+  finish(opened, digest, were_read, result, stopped);
+  if (stopped) return;
+  info.frame_columns = frame_columns_of(exams_, exam, std::vector<std::size_t>(info.frames(), 0));
+  volume.note_columns(info);
+}
+
+// What holds for all rows, once the exam is read.
+void DecodeStage::finish(const frames::OpenedExam& opened, frames::SourceDigest& digest,
+                         const std::set<std::filesystem::path>& were_read, DecodedExam& result,
+                         bool& stopped) {
+  cache::ExamInfo& info = result.info;
+  info.source_kind = opened.kind();
+  result.basis = opened.basis();
+  result.notes = opened.notes();
+  info.source_digest = digest.finish(were_read);
+  stopped = stop_requested();  // files that were not read may have failed by it
+  if (stopped) return;
+  if (exam_stamp(exams_.exams[result.task]) != info.source_stamp)
+    throw DataError("its files changed while they were read; run the same command again");
 }
 
 }  // namespace coldframe::extract

@@ -6,9 +6,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <iterator>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -39,6 +42,10 @@ struct FeatureIndex {
   std::size_t window = 0;  // of the exam: of an image, its slot
   std::size_t tiles = 1;   // of that window; their features are averaged
   std::size_t view = 0;    // 0: clean, 1 … K: augmented
+  // Of a block that shares its row with all others of its volume, which `tiles` then counts: its
+  // number, and where it lies among them. Null: of none.
+  std::size_t block = 0;
+  std::shared_ptr<const preprocess::BlockGrid> blocks = nullptr;
 };
 
 using InputDigest = std::array<std::byte, 16>;  // of the backbone's input
@@ -56,7 +63,7 @@ struct DecodedWindow {
   }
 
   FeatureIndex place;
-  std::vector<std::uint8_t> pixels;  // [T, H, W, 3]
+  std::vector<std::uint8_t> pixels;  // [T, H, W, 3]; of a block the bytes of float32 [X, Y, Z]
   std::size_t blank;                 // frames at its end that are zero once normalised
   InputDigest digest;                // xxh3_128 of the pixels, with `blank` mixed in
 };
@@ -143,6 +150,12 @@ class DecodeStage {
   void work();
   bool decode_exam(std::size_t task);  // false: the stage is stopping
   void read(DecodedExam& exam, bool& stopped);
+  void read_frames(const frames::OpenedExam& opened, frames::SourceDigest& digest,
+                   DecodedExam& exam, bool& stopped);
+  void read_blocks(const frames::OpenedExam& opened, frames::SourceDigest& digest,
+                   DecodedExam& exam, bool& stopped);
+  void finish(const frames::OpenedExam& opened, frames::SourceDigest& digest,
+              const std::set<std::filesystem::path>& were_read, DecodedExam& exam, bool& stopped);
   bool is_as_before(const frames::OpenedExam& opened, const ExamWindows& windows,
                     DecodedExam& exam) const;
   void settle_failure(DecodedExam& exam) const;

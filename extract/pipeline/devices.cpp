@@ -52,7 +52,7 @@ std::vector<std::string> ComputeDevices::gpus() const {
 
 namespace {
 
-// [at most count, H, W, 3], or clips [at most count, T, H, W, 3]
+// [at most count, …], each as input_shape() says
 torch::Tensor read_first(const frames::ExamList& input, const ExtractOptions& options,
                          std::int64_t count) {
   const StageTimer timer(options.backbone.times.get(), "first_frames");
@@ -60,12 +60,12 @@ torch::Tensor read_first(const frames::ExamList& input, const ExtractOptions& op
   settings.preprocessing = options.preprocessing;
   settings.selection = options.selection;
   settings.reader = options.reader;
-  const auto [height, width] = options.preprocessing.image_size;
-  const std::int64_t length = options.selection.windows.frames;
-  const torch::Tensor frames = torch::empty({count, length, height, width, 3}, torch::kUInt8);
+  const InputShape shape = input_shape(options.preprocessing, options.selection.windows.frames);
+  std::vector<std::int64_t> sizes = shape.sizes;
+  sizes.insert(sizes.begin(), count);
+  const torch::Tensor frames = torch::empty(sizes, shape.type);
 
-  DecodedQueue queue(static_cast<std::size_t>(3 * length * height * width), 1,
-                     static_cast<std::size_t>(count));
+  DecodedQueue queue(shape.bytes(), 1, static_cast<std::size_t>(count));
   const DecodeStage decoder(input, settings, queue);
   std::int64_t found = 0;
   while (found < count) {
@@ -74,8 +74,7 @@ torch::Tensor read_first(const frames::ExamList& input, const ExtractOptions& op
     if (const auto* window = std::get_if<DecodedWindow>(&*decoded))
       std::memcpy(frames[found++].data_ptr(), window->pixels.data(), window->pixels.size());
   }
-  const torch::Tensor read = frames.narrow(0, 0, found);
-  return length == 1 ? read.squeeze(1) : read;
+  return frames.narrow(0, 0, found);
 }
 
 }  // namespace
@@ -132,6 +131,14 @@ std::optional<Precision> decide_precision(const ExtractOptions& options,
 
 }  // namespace
 
+namespace {
+
+bool has_large_inputs(const ExtractOptions& options) {
+  return options.selection.windows.is_of_clips() || options.preprocessing.volume.is_on();
+}
+
+}  // namespace
+
 void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
                     const frames::ExamList& input, const cache::CacheReader* cached,
                     const cache::Location* shared) {
@@ -147,8 +154,7 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
     vit::BackboneOptions wanted = options.backbone;
     wanted.named_precision = options.precision != "auto";
     if (vit::is_compared(wanted, device, precision)) {
-      if (!check)
-        check = first_frames(input, options, options.selection.windows.is_of_clips() ? 2 : 4);
+      if (!check) check = first_frames(input, options, has_large_inputs(options) ? 2 : 4);
       wanted.check = check;
     }
     auto backbone = vit::make_backbone(wanted, device, precision);

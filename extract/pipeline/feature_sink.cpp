@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "common/cli/error.h"
@@ -162,6 +163,7 @@ FeatureSink::FeatureSink(std::size_t tasks, const vit::Backbone& backbone,
       progress_("extract", "exams", tasks),
       assembly_(backbone.dimension(), augment::view_names(options.augmentation),
                 cut_of(options, backbone), static_cast<std::size_t>(backbone.clip_steps())),
+      map_(backbone.map()),
       keeps_pixels_(options.cut == 0),
       row_name_(row_name_of(backbone)),
       input_name_(input_name_of(backbone)),
@@ -182,7 +184,27 @@ void FeatureSink::add_pixels(const DecodedWindow& window) {
   assembly_.add_pixels(window.place, std::move(stored));
 }
 
+namespace {
+
+// The features of a map [D, positions], summed with the weights of its positions.
+std::vector<float> weighted_sum(std::span<const float> map, std::span<const float> weights) {
+  std::vector<float> sums(map.size() / weights.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const auto values = map.subspan(i * weights.size(), weights.size());
+    sums[i] =
+        static_cast<float>(std::inner_product(values.begin(), values.end(), weights.begin(), 0.0));
+  }
+  return sums;
+}
+
+}  // namespace
+
 void FeatureSink::add_feature(const FeatureIndex& place, std::span<const float> row) {
+  std::vector<float> pooled;
+  if (place.blocks && map_[0] > 0) {
+    pooled = weighted_sum(row, place.blocks->map_weights(place.block, map_));
+    row = pooled;
+  }
   std::vector<std::byte> tokens = assembly_.stored_tokens(row);
   std::optional<Work> whole;
   {

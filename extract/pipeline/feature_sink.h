@@ -136,6 +136,7 @@ class FeatureSink {
   std::mutex mutex_;
   Progress progress_;
   ExamAssembly assembly_;
+  preprocess::Size3 map_;  // as Backbone::map()
   bool keeps_pixels_;
   std::string row_name_;      // of lost ones
   std::string input_name_;    // of computed ones

@@ -47,10 +47,11 @@ PipelineResult run_pipeline(const frames::ExamList& exams, const ExtractOptions&
   FeatureSink sink(exams.exams.size(), backbone, writer, options);
   std::vector<DeviceResult> results(devices.size());
   {
-    const auto pixels = static_cast<std::size_t>(options.preprocessing.image_size.pixels());
     constexpr std::size_t kLeastWindows = 4;
-    DecodedQueue queue(3 * pixels * frames, devices.size(),
-                       std::max(kLeastWindows, DecodedQueue::kLeast / frames));
+    const bool of_blocks = backbone.takes_blocks();
+    DecodedQueue queue(
+        input_shape(options.preprocessing, backbone.clip_frames()).bytes(), devices.size(),
+        of_blocks ? kLeastWindows : std::max(kLeastWindows, DecodedQueue::kLeast / frames));
     const DecodeStage decoder(exams, decode_settings(options, backbone), queue);
     const auto work = [&](std::size_t i) {
       try {

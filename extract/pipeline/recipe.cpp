@@ -29,7 +29,7 @@ OptionRows rows_of_frames(ExtractOptions& options) {
   OptionRows rows;
   for (const OptionRows& group :
        {pixel_options(options), backbone_options(options), clip_options(options),
-        input_options(options), storage_options(options)})
+        volume_options(options), input_options(options), storage_options(options)})
     std::ranges::copy_if(group, std::back_inserter(rows), [](const OptionRow& row) {
       return !row.key.empty() && row.name != std::string_view("thumbnails");
     });
@@ -127,6 +127,7 @@ ExtractOptions follow_recipe(const cache::Recipe& recipe, ExtractOptions options
       columns.push_back(streams);
     finish_input(options);
     finish_clips(options);
+    finish_volumes(options);
     finish_pixels(options);
     finish_backbone(options);
     require_followed(recipe, options);

@@ -534,6 +534,7 @@ bool one_file_per_frame(const ExamInfo& cached) {
 std::vector<std::size_t> items_of_slots(const ExamSpec& exam, const PlanOptions& options,
                                         const ExamInfo& cached) {
   const frames::FrameSelection& selection = options.selection;
+  if (options.of_volumes) return std::vector<std::size_t>(cached.frames(), 0);
   // A clip's own times are not known here, nor have they changed.
   const bool by_item =
       one_file_per_frame(cached) || (one_slot_per_item(exam, cached) && !selection.follows_times());

@@ -61,7 +61,8 @@ struct Plan {
 struct PlanOptions {
   frames::FrameSelection selection = {};
   frames::ReaderOptions reader = {};
-  std::size_t steps = 1;  // rows of a window: Backbone::clip_steps()
+  std::size_t steps = 1;    // rows of a window: Backbone::clip_steps()
+  bool of_volumes = false;  // rows are blocks, or volumes
   // True for the exams of the input that belong to this process; empty: all. If set, the plan
   // covers only these, and cached exams that are not in the input keep their positions.
   std::vector<bool> mine = {};

@@ -105,26 +105,25 @@ std::unique_ptr<Streams> make_streams(const torch::Device& device) {
 
 using Stream = Streams::Stream;
 
-Staging::Staging(Streams& streams, const ImageSize& image_size, std::int64_t dimension,
-                 Forward forward, std::int64_t clip_frames)
+Staging::Staging(Streams& streams, InputShape shape, std::int64_t dimension, Forward forward)
     : streams_(streams),
-      image_size_(image_size),
-      clip_frames_(clip_frames),
+      shape_(std::move(shape)),
       dimension_(dimension),
       forward_(std::move(forward)) {
-  for (Slot& slot : slots_) slot.host = torch::empty(sizes_of(0), torch::kUInt8);
+  for (Slot& slot : slots_) slot.host = torch::empty(sizes_of(0), shape_.type);
 }
 
 std::vector<std::int64_t> Staging::sizes_of(std::int64_t count) const {
-  if (clip_frames_ == 1) return {count, image_size_.height, image_size_.width, 3};
-  return {count, clip_frames_, image_size_.height, image_size_.width, 3};
+  std::vector<std::int64_t> sizes = shape_.sizes;
+  sizes.insert(sizes.begin(), count);
+  return sizes;
 }
 
 void Staging::reserve(int number, std::int64_t count) {
   Slot& slot = at(number);
   TORCH_INTERNAL_ASSERT(!slot.submitted);
   if (slot.host.size(0) >= count) return;
-  const auto host = streams_.host_memory(sizes_of(count), torch::kUInt8);
+  const auto host = streams_.host_memory(sizes_of(count), shape_.type);
   slot.features = streams_.host_memory({count, dimension_}, torch::kFloat32);
   slot.host = host;
 }

@@ -8,7 +8,6 @@
 #include <memory>
 #include <vector>
 
-#include "common/text/text.h"
 #include "common/torch/tensor.h"
 
 namespace coldframe::extract {
@@ -50,22 +49,31 @@ std::unique_ptr<Streams> make_streams(const torch::Device& device);
 // copied back after the computation; collect() waits for them. From submit() to collect() the slot
 // belongs to the device.
 
+// One frame [H, W, 3] or clip [T, H, W, 3] of uint8, or a block [X, Y, Z] of float32.
+struct InputShape {
+  std::vector<std::int64_t> sizes;
+  torch::ScalarType type = torch::kUInt8;
+
+  std::size_t bytes() const {
+    return static_cast<std::size_t>(c10::multiply_integers(sizes)) * c10::elementSize(type);
+  }
+};
+
 class Staging {
  public:
   static constexpr int kSlots = 2;
 
-  // frames [n, H, W, 3], or clips [n, T, H, W, 3], uint8 on the device, the rows from `begin` on of
-  // a slot -> [n, D] float32 there or on the CPU; runs on the compute stream.
+  // Inputs [n, …] on the device, the rows from `begin` on of a slot -> [n, D] float32 there or on
+  // the CPU; runs on the compute stream.
   using Forward =
       std::function<torch::Tensor(const torch::Tensor& frames, int slot, std::int64_t begin)>;
 
-  Staging(Streams& streams, const ImageSize& image_size, std::int64_t dimension, Forward forward,
-          std::int64_t clip_frames = 1);
+  Staging(Streams& streams, InputShape shape, std::int64_t dimension, Forward forward);
 
-  // Allocates `count` frames (or clips) in an empty slot; c10::OutOfMemoryError.
+  // Allocates `count` inputs in an empty slot; c10::OutOfMemoryError.
   void reserve(int slot, std::int64_t count);
   std::int64_t capacity(int slot) const { return at(slot).host.size(0); }
-  // [capacity, H, W, 3], or [capacity, T, H, W, 3].
+  // [capacity, …]
   const torch::Tensor& frames(int slot) const { return at(slot).host; }
 
   // Submits rows [begin, begin + count). c10::OutOfMemoryError: none of them was submitted; rows
@@ -81,7 +89,7 @@ class Staging {
 
  private:
   struct Slot {
-    torch::Tensor host;      // uint8, as frames()
+    torch::Tensor host;      // as frames()
     torch::Tensor device;    // likewise, of the largest part; undefined where nothing is
                              // asynchronous
     torch::Tensor features;  // [capacity, D] float32 on the CPU
@@ -96,8 +104,8 @@ class Staging {
   static int finished(int slot) { return 2 * kSlots + slot; }
 
   Streams& streams_;
-  ImageSize image_size_;
-  std::int64_t clip_frames_, dimension_;
+  InputShape shape_;
+  std::int64_t dimension_;
   Forward forward_;
   std::array<Slot, kSlots> slots_;
 };

@@ -5,6 +5,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "extract/pipeline/volume_blocks.h"
 
 namespace coldframe::extract {
 
@@ -38,10 +39,11 @@ std::vector<std::size_t> ExamWindows::middles() const {
 }
 
 std::string input_name_of(const vit::Backbone& backbone) {
-  return frames::row_name(backbone.clip_frames() > 1, 1);
+  return backbone.takes_blocks() ? "block" : frames::row_name(backbone.clip_frames() > 1, 1);
 }
 
 std::string row_name_of(const vit::Backbone& backbone) {
+  if (backbone.takes_blocks()) return backbone.pools_volumes() ? "volume" : "block";
   return frames::row_name(backbone.clip_frames() > 1,
                           static_cast<std::size_t>(backbone.clip_steps()));
 }
@@ -191,7 +193,8 @@ void note_window_columns(const ExamWindows& windows, cache::ExamInfo& info) {
 
 void keep_window_columns(const cache::ExamInfo& cached, cache::ExamInfo& now) {
   for (const cache::FrameColumn& column : cached.frame_columns)
-    if (frames::is_window_column(column.name)) now.frame_columns.push_back(column);
+    if (frames::is_window_column(column.name) || is_block_column(column.name))
+      now.frame_columns.push_back(column);
 }
 
 std::optional<std::pair<std::size_t, std::size_t>> seen_by_window(const cache::ExamInfo& cached,

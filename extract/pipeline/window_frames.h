@@ -38,8 +38,9 @@ struct ExamWindows {
   std::vector<std::int64_t> slots;
 };
 
-// What users call the inputs of a backbone ("frame", "window") and the rows of its features
-// ("frame", "window", "step").
+// What users call the inputs of a backbone ("frame", "window", "block") and the rows of its
+// features
+// ("frame", "window", "step", "block", "volume").
 std::string input_name_of(const vit::Backbone& backbone);
 std::string row_name_of(const vit::Backbone& backbone);
 
@@ -110,7 +111,7 @@ std::vector<std::string> thumbnails_of(const ExamWindows& windows, const SeenFra
 
 // The frame columns of windows of several frames.
 void note_window_columns(const ExamWindows& windows, cache::ExamInfo& info);
-// Copies them to a description of the same exam built from the input alone.
+// Copies them, or those of blocks, to a description of the same exam built from the input alone.
 void keep_window_columns(const cache::ExamInfo& cached, cache::ExamInfo& now);
 // The places of the first and last frame of a cached row; nullopt: it is of a frame alone.
 std::optional<std::pair<std::size_t, std::size_t>> seen_by_window(const cache::ExamInfo& cached,

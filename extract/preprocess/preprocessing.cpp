@@ -51,6 +51,12 @@ void fill_border(const Preprocessing& preprocessing, std::uint8_t* out) {
 }  // namespace
 
 Json to_json(const Preprocessing& preprocessing) {
+  if (preprocessing.volume.is_on()) {
+    Json json = to_json(preprocessing.volume);
+    json["mean"] = shortest(preprocessing.mean);
+    json["std"] = shortest(preprocessing.std);
+    return json;
+  }
   Json json{
       {"image_size", preprocessing.image_size},
       {"resize", word_for(kResizes, preprocessing.resize)},

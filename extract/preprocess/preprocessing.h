@@ -15,6 +15,7 @@
 #include "common/text/text.h"
 #include "extract/decode/frame.h"
 #include "extract/preprocess/normalization.h"
+#include "extract/preprocess/volume/blocks.h"
 
 namespace coldframe::preprocess {
 
@@ -62,6 +63,8 @@ struct Preprocessing {
   frames::CropRule crop = {};                  // --crop; an exam's own rule overrides it
   double spacing_mm = 0;                       // --spacing: millimetres per pixel; 0: no rescaling
   Tiling tiles = {};                           // --tiles
+  VolumeRule volume = {};  // --block; if it is on, inputs are blocks, and only mean and std of the
+                           // above hold (the first of each)
 };
 
 // Omits inactive steps, so that recipes from before a step existed stay unchanged.

@@ -33,7 +33,8 @@ ConfigError unknown_length(std::int64_t frames) {
 
 std::int64_t Backbone::row_values() const {
   const std::vector<std::int64_t> kept = cut_shape();
-  return clip_steps() * dimension() + (kept.empty() ? 0 : kept[0] * kept[1]);
+  const std::int64_t positions = map()[0] > 0 ? map()[0] * map()[1] * map()[2] : 1;
+  return clip_steps() * dimension() * positions + (kept.empty() ? 0 : kept[0] * kept[1]);
 }
 
 torch::Tensor Backbone::forward_frames(const torch::Tensor&, const torch::Tensor&) {

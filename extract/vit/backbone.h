@@ -2,6 +2,7 @@
 // if FeatureOptions::cut is set, by a block's input.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -55,6 +56,11 @@ struct BackboneOptions {
   std::int64_t clip_frames = 0;
   // Of a module of clips; nullopt: the order in which it runs, if it is one alone.
   std::optional<ClipAxes> clip_axes{};
+  // Voxels of a block [X, Y, Z], for a backbone of volumes; zeros: of images or clips.
+  std::array<std::int64_t, 3> block{};
+  bool takes_blocks() const { return block[0] > 0; }
+  // Maps of blocks are kept as they are, for the mean over a volume; else averaged.
+  bool pools_volumes = false;
   // If set, features in bf16 or fp16, and any features of a ViT on a GPU, are compared with fp32 on
   // these images. If they deviate, the backbone falls back to another implementation and warns;
   // SystemError if that deviates, too.
@@ -68,8 +74,8 @@ struct BackboneOptions {
 class Backbone {
  public:
   virtual ~Backbone() = default;
-  // images [B, 3, H, W], or clips (clip_frames()), float32, normalised, on the CPU or the
-  // backbone's device -> [B, row_values()] float32 on the latter, valid until the next call.
+  // images [B, 3, H, W], clips (clip_frames()) or blocks (block()), float32, normalised, on the CPU
+  // or the backbone's device -> [B, row_values()] float32 on the latter, valid until the next call.
   // Asynchronous on the current stream on a GPU. No gradients.
   virtual torch::Tensor forward(const torch::Tensor& images) = 0;
   // True if forward_frames() is supported: the device normalises.
@@ -94,6 +100,13 @@ class Backbone {
   // Frames per input: 1 for a backbone of images. Else T, and forward() takes clips, [B, T, 3, H,
   // W] in the order of time.
   virtual std::int64_t clip_frames() const { return 1; }
+  // Voxels per block [X, Y, Z], and forward() takes [B, 1, X, Y, Z]; zeros: it takes no blocks.
+  virtual std::array<std::int64_t, 3> block() const { return {}; }
+  // [x, y, z] of the map that forward() gives per block: [B, D · x · y · z]; zeros: a vector.
+  virtual std::array<std::int64_t, 3> map() const { return {}; }
+  // All blocks of a volume make one row.
+  virtual bool pools_volumes() const { return false; }
+  bool takes_blocks() const { return block()[0] > 0; }
   // Features per input, in the order of time: forward() gives them side by side, [B, clip_steps() ·
   // D]. 1, or with Pooling::kTime one for each step of a clip's tubelets.
   virtual std::int64_t clip_steps() const { return 1; }
@@ -132,8 +145,10 @@ std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
 
 // Of images [B, 3, H, W] -> [B, D]. If options.clip_frames (T) is more than 1, of clips in the
 // order of options.clip_axes -> [B, D], [B, N, D] (averaged over N) or [B, D, t, h, w] (over t, h,
-// w). DataError: it cannot be run, mixes the inputs of a batch, returns another shape, infinities
-// or NaN, or runs in both orders of axes while none is given.
+// w). With options.block of blocks [B, C, X, Y, Z] -> the same shapes, where C is 1 or, of a module
+// that does not run so, 3 times the one channel. DataError: it cannot be run, mixes the inputs of a
+// batch, returns another shape, infinities or NaN, or runs in both orders of axes while none is
+// given.
 std::unique_ptr<Backbone> make_compiled_backbone(const BackboneOptions& options,
                                                  const torch::Device& device, Precision precision);
 

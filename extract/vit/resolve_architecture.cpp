@@ -759,6 +759,13 @@ namespace {
 // Positions of a clip's tokens that are not rotary are those of one length and size.
 void check_clips(const BackboneOptions& options, const Architecture& architecture) {
   const std::int64_t frames = clip_frames_of(options, architecture);
+  if (options.takes_blocks() && !architecture.takes_volumes())
+    throw ConfigError(concat("--block: the backbone takes ",
+                             architecture.takes_clips() ? "clips" : "images",
+                             "; leave it out, or choose a backbone of volumes"));
+  if (!options.takes_blocks() && architecture.takes_volumes())
+    throw ConfigError(concat("the backbone takes volumes in blocks; give --block ",
+                             architecture.frames, " and --window"));
   if (!architecture.takes_clips()) {
     if (frames > 1)
       throw ConfigError(concat("--clip ", frames,
@@ -798,9 +805,11 @@ void check_clips(const BackboneOptions& options, const Architecture& architectur
 void check_options(const BackboneOptions& options, const Architecture& architecture) {
   const ImageSize& size = options.image_size;
   const std::int64_t patch = architecture.patch;
-  for (const std::int64_t side : {size.height, size.width})
+  std::vector<std::int64_t> sides{size.height, size.width};
+  if (options.takes_blocks()) sides.push_back(options.block[0]);
+  for (const std::int64_t side : sides)
     if (side < patch || side % patch != 0)
-      throw ConfigError(concat("--image-size: ", side,
+      throw ConfigError(concat(options.takes_blocks() ? "--block: " : "--image-size: ", side,
                                " is no multiple of the backbone's patch size ", patch,
                                "; the nearest are ", std::max(patch, side / patch * patch), " and ",
                                (side / patch + 1) * patch));

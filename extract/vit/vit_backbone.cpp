@@ -51,6 +51,11 @@ FeatureOptions resolved(FeatureOptions options, const Architecture& architecture
   return options;
 }
 
+// [B, 1, X, Y, Z] -> [B, X, 3, Y, Z], three equal channels.
+torch::Tensor planes_of(const torch::Tensor& blocks) {
+  return blocks.transpose(1, 2).expand({-1, -1, 3, -1, -1});
+}
+
 class VitBackbone : public Backbone {
  public:
   VitBackbone(VisionTransformer model, Json source, const BackboneOptions& options,
@@ -62,6 +67,8 @@ class VitBackbone : public Backbone {
         projection_(model_->projection),
         image_size_(options.image_size),
         grid_(model_->grid),
+        block_(options.block),
+        pools_volumes_(options.pools_volumes),
         device_(device),
         precision_(precisions.front()),
         named_precision_(options.named_precision),
@@ -88,8 +95,10 @@ class VitBackbone : public Backbone {
     if (exact_.valid() && !gpu_engine_) check_operators(images, weights);
   }
 
-  torch::Tensor forward(const torch::Tensor& images) override {
-    require_images(images, image_size_, clip_frames());
+  torch::Tensor forward(const torch::Tensor& given) override {
+    const torch::Tensor images = takes_blocks() ? planes_of(given) : given;
+    require_images(images, image_size_,
+                   grid_.steps * std::max<std::int64_t>(1, architecture_.tubelet));
     const torch::InferenceMode guard;
     if (engine_) {
       torch::Tensor kept;
@@ -137,8 +146,10 @@ class VitBackbone : public Backbone {
   }
 
   std::int64_t clip_frames() const override {
-    return architecture_.takes_clips() ? grid_.steps * architecture_.tubelet : 1;
+    return architecture_.takes_clips() && !takes_blocks() ? grid_.steps * architecture_.tubelet : 1;
   }
+  std::array<std::int64_t, 3> block() const override { return block_; }
+  bool pools_volumes() const override { return pools_volumes_; }
   std::int64_t clip_steps() const override {
     return features_.pooling == Pooling::kTime ? grid_.steps : 1;
   }
@@ -153,7 +164,7 @@ class VitBackbone : public Backbone {
   Json describe() const override {
     Json json = source_;
     json["architecture"] = to_json(architecture_);
-    json["pooling"] = to_string(features_.pooling);
+    json["pooling"] = pools_volumes_ ? "volume" : to_string(features_.pooling);
     if (!features_.layers.empty()) json["layers"] = features_.layers;
     if (projection_) json["projection"] = dimension();
     if (architecture_.positions && grid_ != position_grid(architecture_))
@@ -399,6 +410,8 @@ class VitBackbone : public Backbone {
   Linear projection_;  // may be empty
   ImageSize image_size_;
   Grid grid_;  // of the patches of an image or clip
+  std::array<std::int64_t, 3> block_;
+  bool pools_volumes_;
   torch::Device device_;
   Precision precision_;
   bool named_precision_;
@@ -409,6 +422,20 @@ class VitBackbone : public Backbone {
   // computes them reads the rest.
   std::shared_future<torch::Tensor> exact_;
 };
+
+// A block is computed as a clip: the planes along its first axis are the frames.
+BackboneOptions by_planes(BackboneOptions options) {
+  if (!options.takes_blocks()) return options;
+  options.clip_frames = options.block[0];
+  options.image_size = {options.block[1], options.block[2]};
+  if (options.check)
+    options.check = [check = options.check]() -> CheckInput {
+      CheckInput input = check();
+      if (input.images.defined()) input.images = planes_of(input.images);
+      return input;
+    };
+  return options;
+}
 
 std::pair<VisionTransformer, Json> random_model(const BackboneOptions& options) {
   const StageTimer timer(options.times.get(), "weights");
@@ -480,9 +507,10 @@ std::pair<VisionTransformer, Json> read_model(const BackboneOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
+std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& given,
                                             const torch::Device& device,
                                             const std::vector<Precision>& precisions) {
+  const BackboneOptions options = by_planes(given);
   auto [model, what] = options.random_seed ? random_model(options) : read_model(options);
   return std::make_unique<VitBackbone>(std::move(model), std::move(what), options, device,
                                        precisions);

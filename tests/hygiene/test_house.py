@@ -36,7 +36,8 @@ ROOMS = {
     # Files to frames; it knows no list of exams.
     "extract/decode": COMMON | {"extract/decode"},
     "extract/input": COMMON | {"extract/decode", "extract/input"},
-    "extract/preprocess": COMMON | {"extract/cuda", "extract/decode/frame.h", "extract/preprocess"},
+    "extract/preprocess": COMMON | {"extract/cuda", "extract/decode/frame.h", "extract/decode/volume.h",
+                                    "extract/decode/window.h", "extract/preprocess"},
     "extract/vit": COMMON | {"common/torch", "extract/vit", "extract/cuda"},
     "extract/cuda": {"extract/cuda", "common/numbers/dtype.h", "common/system/gpu_libraries.h"},
     # extract's main, options and pipeline

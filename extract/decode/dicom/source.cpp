@@ -190,7 +190,28 @@ Geometry read_geometry(const DataSet& data, const FunctionalGroups& groups, std:
     add_region(*item_of(root, DCM_SequenceOfUltrasoundRegions, i), columns, rows, geometry);
   }
   if (!is_known(geometry.spacing_mm)) geometry.spacing_mm = {kNotStated, kNotStated};
+  const auto stated = [&](const DcmTagKey& macro, const DcmTagKey& tag) {
+    DcmItem* const own = groups.find(frame, macro);
+    return numbers_of(own != nullptr ? *own : root, tag);
+  };
+  geometry.position = stated(DCM_PlanePositionSequence, DCM_ImagePositionPatient);
+  geometry.orientation = stated(DCM_PlaneOrientationSequence, DCM_ImageOrientationPatient);
   return geometry;
+}
+
+// PS3.3 C.7.6.2.1.1; NaN where something is not stated.
+Plane plane_of(const Geometry& geometry, const PixelLayout& layout) {
+  Plane plane;
+  plane.width = layout.columns;
+  plane.height = layout.rows;
+  const bool is_placed = geometry.position.size() == 3 && geometry.orientation.size() == 6;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double sign = i < 2 ? -1 : 1;
+    plane.origin[i] = is_placed ? sign * geometry.position[i] : kNotStated;
+    plane.across[i] = is_placed ? sign * geometry.orientation[i] * geometry.spacing_mm[1] : 0;
+    plane.down[i] = is_placed ? sign * geometry.orientation[3 + i] * geometry.spacing_mm[0] : 0;
+  }
+  return plane;
 }
 
 SourceFacts read_facts(const DataSet& data, const ReaderOptions& options) {
@@ -279,6 +300,31 @@ class DicomSource : public FileSource {
   }
   void set_range(const ValueRange& range) override { image_->grey.set_range(range); }
   bool holds_floats() const override { return image_->layout.kind != PixelElement::Kind::kInteger; }
+
+  std::vector<Plane> planes() const override {
+    std::vector<Plane> planes;
+    named([&] {
+      if (!image_->layout.is_grey())
+        throw DataError("it is a colour image, and a volume has one value at each place");
+      for (const std::int64_t stored : image_->times.stored)
+        planes.push_back(plane_of(image_->geometry_of(stored), image_->layout));
+    });
+    return planes;
+  }
+
+  void read_planes(const std::function<void(std::span<const double>)>& sink) override {
+    named([&] {
+      const auto bytes = data_bytes();
+      std::vector<double> values(image_->layout.pixels());
+      for (const std::int64_t stored : image_->times.stored) {
+        const RawFrame raw = image_->frames.read(*bytes, stored);
+        const Samples samples(raw);
+        for (std::size_t i = 0; i < values.size(); ++i)
+          values[i] = image_->grey.value(stored, samples.value(i));
+        sink(values);
+      }
+    });
+  }
 
   void survey(ValueSurvey& survey) override {
     named([&] {

@@ -20,6 +20,8 @@ SourceFacts read_facts(const DataSet& data, const ReaderOptions& options);
 struct Geometry {
   std::array<double, 2> spacing_mm{kNotStated, kNotStated};  // row to row, column to column
   std::optional<Rect> region;
+  // ImagePositionPatient and ImageOrientationPatient: 3 and 6 numbers; empty where not stated.
+  std::vector<double> position, orientation;
 };
 // PixelSpacing (its own for each enhanced frame), ImagerPixelSpacing, or the ultrasound regions'
 // calibration (PS3.3 C.8.5.5); `region` is the union of the two-dimensional ultrasound regions.

@@ -187,8 +187,10 @@ class Parser {
   void read_scaling();
   void read_units();
   void read_orientation();
+  void place(const Matrix3& transform, const Point& origin);
+  double mm() const;  // of the header's unit of length
   Matrix3 sform() const;
-  Matrix3 qform() const;
+  Matrix3 qform(Point& origin) const;
 
   Header raw_;
   NiftiHeader result_;
@@ -264,14 +266,19 @@ void Parser<Header>::read_scaling() {
   result_.cal_max = static_cast<double>(raw_.cal_max);
 }
 
+template <typename Header>
+double Parser<Header>::mm() const {
+  const int length = XYZT_TO_SPACE(raw_.xyzt_units);
+  return length == NIFTI_UNITS_METER ? 1e3 : length == NIFTI_UNITS_MICRON ? 1e-3 : 1;
+}
+
 // Takes lengths without a unit for millimetres, as imaging tools do; times without one are not
 // known.
 template <typename Header>
 void Parser<Header>::read_units() {
-  const int length = XYZT_TO_SPACE(raw_.xyzt_units), time = XYZT_TO_TIME(raw_.xyzt_units);
-  const double mm = length == NIFTI_UNITS_METER ? 1e3 : length == NIFTI_UNITS_MICRON ? 1e-3 : 1;
+  const int time = XYZT_TO_TIME(raw_.xyzt_units);
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    const double spacing = std::abs(static_cast<double>(raw_.pixdim[axis + 1])) * mm;
+    const double spacing = std::abs(static_cast<double>(raw_.pixdim[axis + 1])) * mm();
     const bool known =
         static_cast<std::int64_t>(axis) < raw_.dim[0] && spacing > 0 && std::isfinite(spacing);
     result_.spacing_mm[axis] = known ? spacing : kNotStated;
@@ -285,7 +292,7 @@ void Parser<Header>::read_units() {
 }
 
 template <typename Header>
-Matrix3 Parser<Header>::qform() const {
+Matrix3 Parser<Header>::qform(Point& origin) const {
   silence_libnifti();
   const NiftiImage image = to_image(raw_);
   if (!image) throw DataError("its header is damaged: libnifti refuses it");
@@ -294,6 +301,7 @@ Matrix3 Parser<Header>::qform() const {
     for (std::size_t column = 0; column < 3; ++column) {
       matrix[row][column] = image->qto_xyz.m[row][column];
     }
+    origin[row] = image->qto_xyz.m[row][3];
   }
   return matrix;
 }
@@ -310,17 +318,36 @@ Matrix3 Parser<Header>::sform() const {
 }
 
 template <typename Header>
+void Parser<Header>::place(const Matrix3& transform, const Point& origin) {
+  for (std::size_t row = 0; row < 3; ++row) {
+    result_.origin[row] = origin[row] * mm();
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      result_.axes[axis][row] = transform[row][axis] * mm();
+  }
+}
+
+template <typename Header>
 void Parser<Header>::read_orientation() {
   const bool has_qform = raw_.qform_code > 0;
   result_.is_sform_singular = has_qform && raw_.sform_code != 0 && is_singular(sform());
   if (raw_.sform_code != 0 && !result_.is_sform_singular) {
     result_.orientation = closest_ras(sform());
+    place(sform(), {static_cast<double>(raw_.srow_x[3]), static_cast<double>(raw_.srow_y[3]),
+                    static_cast<double>(raw_.srow_z[3])});
   } else if (has_qform) {
-    result_.orientation = closest_ras(qform());
+    Point origin{};
+    const Matrix3 transform = qform(origin);
+    result_.orientation = closest_ras(transform);
+    place(transform, origin);
   } else {
+    // As nibabel's get_base_affine(): zero lies in the middle of the volume.
     for (int axis = 0; axis < 3; ++axis) {
+      const auto at = static_cast<std::size_t>(axis);
       const bool backwards = axis < raw_.dim[0] && raw_.pixdim[axis + 1] < 0;
-      result_.orientation[static_cast<std::size_t>(axis)] = {axis, backwards != (axis == 0)};
+      result_.orientation[at] = {axis, backwards != (axis == 0)};
+      const double step = (backwards != (axis == 0) ? -1 : 1) * result_.spacing_mm[at];
+      result_.axes[at][at] = step;
+      result_.origin[at] = -step * static_cast<double>(result_.size[at] - 1) / 2;
     }
   }
 }

@@ -7,23 +7,12 @@
 #include <string_view>
 
 #include "common/numbers/dtype.h"
+#include "extract/decode/volume.h"
 #include "extract/decode/window.h"
 
 namespace coldframe::frames {
 
 // Determines a volume's orientation in the scanner.
-
-// The file's axis (0 = i, fastest; 1 = j; 2 = k) along a patient axis.
-struct FileAxis {
-  int axis = 0;
-  bool flipped = false;  // it runs towards left, posterior or inferior
-
-  bool operator==(const FileAxis&) const = default;
-};
-
-// One entry per patient axis: x (left to right), y (posterior to anterior), z (inferior to
-// superior).
-using Orientation = std::array<FileAxis, 3>;
 
 // The upper left 3×3 of a voxel-to-scanner transform, [row][column].
 using Matrix3 = std::array<std::array<double, 3>, 3>;
@@ -61,6 +50,8 @@ struct NiftiHeader {
   // Of sform, unless it is singular and there is a qform; else of qform, else of pixdim with x
   // flipped (as nibabel).
   Orientation orientation;
+  Point origin{};                      // of the first voxel, by the same
+  std::array<Point, 3> axes{};         // millimetres from voxel to voxel; NaN if unknown
   bool is_sform_singular = false;      // and a qform holds in its place
   std::array<double, 3> spacing_mm{};  // of the file's axes, NaN if unknown
   double interval_s = 0;               // between time points, NaN if unknown

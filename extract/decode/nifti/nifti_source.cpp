@@ -575,6 +575,9 @@ class NiftiSource : public FileSource {
   bool finds_range_alone() const override { return true; }
   bool holds_floats() const override { return is_float(header_.type.number); }
 
+  std::vector<Plane> planes() const override;
+  void read_planes(const std::function<void(std::span<const double>)>& sink) override;
+
  private:
   std::unique_ptr<VolumeBytes> open() const {
     return std::make_unique<VolumeBytes>(voxels_.open());
@@ -733,6 +736,49 @@ void NiftiSource::read(std::span<const std::int64_t> indices,
     }
     begin = end;
   }
+}
+
+// In the file's order, along its slowest axis.
+std::vector<Plane> NiftiSource::planes() const {
+  return guarded([&] {
+    if (header_.type.is_colour() || header_.components > 1)
+      throw DataError("it is a colour image, and a volume has one value at each place");
+    if (header_.times > 1)
+      throw DataError(concat("it holds ", header_.times,
+                             " volumes over time; a volume is read of files of one time: split it "
+                             "(fslsplit, nibabel.four_to_three) and make an exam of each"));
+    std::vector<Plane> planes;
+    for (std::int64_t k = 0; k < header_.size[2]; ++k) {
+      Plane& plane = planes.emplace_back();
+      plane = {header_.size[0], header_.size[1], header_.origin,
+               header_.axes[0], header_.axes[1], header_.axes[2]};
+      for (std::size_t i = 0; i < 3; ++i)
+        plane.origin[i] += static_cast<double>(k) * header_.axes[2][i];
+    }
+    return planes;
+  });
+}
+
+void NiftiSource::read_planes(const std::function<void(std::span<const double>)>& sink) {
+  guarded([&] {
+    const auto voxels = at(header_.size[0] * header_.size[1]);
+    std::vector<double> plane;
+    std::int64_t given = 0;
+    for_each_value(*open(), header_, [&](std::span<const double> block) {
+      while (!block.empty()) {
+        const std::size_t count = std::min(block.size(), voxels - plane.size());
+        for (const double value : block.first(count)) plane.push_back(header_.rescale(value));
+        block = block.subspan(count);
+        if (plane.size() < voxels) continue;
+        sink(plane);
+        plane.clear();
+        ++given;
+      }
+    });
+    if (given < header_.size[2])
+      throw DataError(concat("it is truncated: ", given, " of its ", header_.size[2],
+                             " slices are there, and a volume is read whole or not at all"));
+  });
 }
 
 bool detect_nifti(const SourceFile& file) {

@@ -293,11 +293,14 @@ class CompiledBackbone : public Backbone {
         image_size_(options.image_size),
         clip_frames_(std::max<std::int64_t>(1, options.clip_frames)),
         axes_(options.clip_axes.value_or(ClipAxes::kChannelsFirst)),
+        block_(options.block),
+        pools_volumes_(options.pools_volumes),
         device_(device),
         precision_(precision) {
     in_context(concat("backbone '", path_, "'"), [&] {
       module_ = load_module(path_, device, precision);
       if (of_clips() && !options.clip_axes) find_axes();
+      if (takes_blocks()) find_channels();
       check();
       if (!options.check || precision == Precision::kFp32 || !module_->takes_precision()) return;
       const torch::Tensor images = options.check().images;
@@ -307,12 +310,15 @@ class CompiledBackbone : public Backbone {
   }
 
   torch::Tensor forward(const torch::Tensor& images) override {
-    require_images(images, image_size_, clip_frames_);
+    if (!takes_blocks()) require_images(images, image_size_, clip_frames_);
     return in_context(concat("backbone '", path_, "'"), [&] { return run(images); });
   }
 
   std::int64_t dimension() const override { return dimension_; }
   std::int64_t clip_frames() const override { return clip_frames_; }
+  std::array<std::int64_t, 3> block() const override { return block_; }
+  std::array<std::int64_t, 3> map() const override { return map_; }
+  bool pools_volumes() const override { return pools_volumes_; }
   Precision precision() const override { return precision_; }
 
   Json describe() const override {
@@ -324,21 +330,28 @@ class CompiledBackbone : public Backbone {
       json["frames"] = clip_frames_;
       json["axes"] = word_for(kClipAxes, axes_);
     }
+    if (takes_blocks()) json["channels"] = channels_;
+    if (pools_volumes_) json["pooling"] = "volume";
     return json;
   }
 
  private:
   bool of_clips() const { return clip_frames_ > 1; }
-  const char* input() const { return of_clips() ? "clip" : "image"; }
+  const char* input() const { return takes_blocks() ? "block" : of_clips() ? "clip" : "image"; }
+  std::string an_input() const {
+    return concat(takes_blocks() || of_clips() ? "a " : "an ", input());
+  }
 
   // As forward() takes them.
   std::vector<std::int64_t> sizes_of(std::int64_t count) const {
+    if (takes_blocks()) return {count, 1, block_[0], block_[1], block_[2]};
     if (of_clips()) return {count, clip_frames_, 3, image_size_.height, image_size_.width};
     return {count, 3, image_size_.height, image_size_.width};
   }
 
+  // Three, or of blocks, which take more memory, two.
   torch::Tensor made_inputs() const {
-    const std::vector<std::int64_t> sizes = sizes_of(3);
+    const std::vector<std::int64_t> sizes = sizes_of(takes_blocks() ? 2 : 3);
     return at::sin(at::arange(c10::multiply_integers(sizes), torch::kFloat32) * 12.9898f)
         .view(sizes);
   }
@@ -367,15 +380,30 @@ class CompiledBackbone : public Backbone {
     axes_ = fitting.front();
   }
 
-  // Three inputs and the first of them alone: an output that ignores the batch, or mixes its
+  // One channel, as volumes have, or for a module that does not run so, three alike.
+  void find_channels() {
+    std::vector<std::string> causes;
+    for (const std::int64_t channels : {1, 3}) {
+      channels_ = channels;
+      try {
+        run(made_inputs().narrow(0, 0, 1));
+        return;
+      } catch (const DataError& error) {
+        causes.emplace_back(error.what());
+      }
+    }
+    throw DataError(causes.front() == causes.back() ? causes.front() : join(causes, "; "));
+  }
+
+  // Several inputs and the first of them alone: an output that ignores the batch, or mixes its
   // inputs, shows itself before the job begins.
   void check() {
     const torch::Tensor images = made_inputs();
     const torch::Tensor together = run(images), alone = run(images.narrow(0, 0, 1));
-    dimension_ = together.size(1);
-    if (alone.size(1) != dimension_)
+    dimension_ = together.size(1) / (map_[0] > 0 ? map_[0] * map_[1] * map_[2] : 1);
+    if (alone.size(1) != together.size(1))
       throw DataError(concat("it returns ", alone.size(1), " features for one ", input(), " and ",
-                             dimension_, " for each of three"));
+                             together.size(1), " for each of ", images.size(0)));
     if (!together.isfinite().all().item<bool>())
       throw DataError(concat("it returns features that are infinite or no number, in ",
                              to_string(precision_),
@@ -384,9 +412,9 @@ class CompiledBackbone : public Backbone {
     const double difference = (first - alone).abs().max().item<double>() /
                               alone.abs().max().clamp_min(1e-30f).item<double>();
     if (difference > (precision_ == Precision::kFp32 ? 0.01 : 0.1))
-      throw DataError(concat("its features of ", of_clips() ? "a clip" : "an image",
-                             " depend on the other ", input(), "s of the batch (by ",
-                             fixed(100 * difference, 1), " %); export the model in eval mode"));
+      throw DataError(concat("its features of ", an_input(), " depend on the other ", input(),
+                             "s of the batch (by ", fixed(100 * difference, 1),
+                             " %); export the model in eval mode"));
   }
 
   // On the same device, which computes in fp32 where features stray.
@@ -420,23 +448,29 @@ class CompiledBackbone : public Backbone {
     const torch::Tensor features =
         is_of_batch ? pooled(output.toTensor().to(torch::kFloat32)) : torch::Tensor();
     if (!features.defined() || features.dim() != 2)
-      throw DataError(concat("it returns ", shape_of(output), ", expected [", images.size(0),
-                             ", D]",
-                             of_clips() ? concat(", [", images.size(0), ", tokens, D] or a map [",
-                                                 images.size(0), ", D, t, h, w]")
-                                        : ": one feature vector for each image"));
+      throw DataError(concat(
+          "it returns ", shape_of(output), ", expected [", images.size(0), ", D]",
+          has_positions() ? concat(", [", images.size(0), ", tokens, D] or a map [", images.size(0),
+                                   ", D, ", of_clips() ? "t, h, w]" : "x, y, z]")
+                          : ": one feature vector for each image"));
     return features.contiguous();
   }
 
-  // Of clips, tokens [B, N, D] and maps [B, D, t, h, w] are averaged.
-  torch::Tensor pooled(const torch::Tensor& output) const {
-    if (!of_clips()) return output;
+  bool has_positions() const { return of_clips() || takes_blocks(); }
+
+  // Of clips and blocks, tokens [B, N, D] and maps [B, D, t, h, w] are averaged, or maps kept.
+  torch::Tensor pooled(const torch::Tensor& output) {
+    if (!has_positions()) return output;
     if (output.dim() == 3) return output.mean(1);
-    return output.dim() == 5 ? output.mean({2, 3, 4}) : output;
+    if (output.dim() != 5) return output;
+    if (!pools_volumes_) return output.mean({2, 3, 4});
+    map_ = {output.size(2), output.size(3), output.size(4)};
+    return output.flatten(1);
   }
 
-  // In the module's order of axes.
+  // In the module's order of axes, and its number of channels.
   torch::Tensor as_taken(const torch::Tensor& images) const {
+    if (takes_blocks()) return images.expand({-1, channels_, -1, -1, -1});
     return of_clips() && axes_ == ClipAxes::kChannelsFirst ? images.transpose(1, 2) : images;
   }
 
@@ -453,8 +487,11 @@ class CompiledBackbone : public Backbone {
       throw DataError(concat(
           "it fails on ", images.size(0), " ", input(), "s of ",
           of_clips() ? concat(clip_frames_, " frames (", word_for(kClipAxes, axes_), ") of ") : "",
-          image_size_, " pixels in ", to_string(precision_), ": ", module_->cause_of(error),
-          "; check --image-size, --clip and --precision, and ",
+          takes_blocks()
+              ? concat(channels_, " × ", block_[0], " × ", block_[1], " × ", block_[2], " voxels")
+              : concat(image_size_, " pixels"),
+          " in ", to_string(precision_), ": ", module_->cause_of(error), "; check ",
+          takes_blocks() ? "--block" : "--image-size, --clip", " and --precision, and ",
           "that it was exported for any number of ", input(), "s"));
     }
   }
@@ -463,6 +500,9 @@ class CompiledBackbone : public Backbone {
   ImageSize image_size_;
   std::int64_t clip_frames_;
   ClipAxes axes_;
+  std::array<std::int64_t, 3> block_, map_{};
+  bool pools_volumes_;
+  std::int64_t channels_ = 1;  // of blocks
   torch::Device device_;
   Precision precision_;
   std::unique_ptr<CompiledModule> module_;

@@ -120,7 +120,7 @@ class Speed {
 
   double stage(int batches) {
     const std::int64_t count = frames_.size(0);
-    extract::Staging staging(*streams_, frames_.size(1), features().size(1),
+    extract::Staging staging(*streams_, {frames_.sizes().slice(1).vec()}, features().size(1),
                              [&](const torch::Tensor& frames, int, std::int64_t) {
                                return engine_.forward_frames(frames, levels_);
                              });

@@ -51,6 +51,7 @@ TEST(BatchController, AutoEndsAtTheMost) {
 
 TEST(BatchController, AutoBeginsWithWhatIsKnownToFit) {
   EXPECT_EQ(BatchController({.first = 1}).size(), BatchController::kFirst);
+  EXPECT_EQ(BatchController({.begins_with_one = true}).size(), 1);
   BatchController controller({.first = 64});
   EXPECT_EQ(controller.size(), 64);
   EXPECT_FALSE(controller.settled());

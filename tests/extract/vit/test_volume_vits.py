@@ -45,11 +45,6 @@ def volumes_of(*sides, batch=2):
     return smooth + 0.2 * torch.randn(smooth.shape, generator=generator)
 
 
-def as_clips(volumes):
-    """[B, 1, X, Y, Z] as clips of X planes, [B, X, 3, Y, Z]."""
-    return volumes.transpose(1, 2).expand(-1, -1, 3, -1, -1)
-
-
 def save_teacher(model, path, blocks_of_a_chunk=1):
     """As the authors' training writes it: blocks in chunks, heads beside the backbone."""
     state = {}
@@ -67,7 +62,7 @@ def test_features_are_the_authors(settings, tmp_path):
     volumes = volumes_of(48, 48, 48)
     path = save_teacher(model, tmp_path / "teacher_checkpoint.pth")
     for pool, expected in model.features(volumes).items():
-        found, description = features(path, as_clips(volumes), pool=pool, heads=4, frames=48, **settings)
+        found, description = features(path, volumes, pool=pool, heads=4, block=48, **settings)
         if settings:
             assert cosine(found, expected) >= HALF_COSINE
         else:
@@ -80,7 +75,7 @@ def test_axes_are_not_exchanged(tmp_path):
     model = made()
     path = save_teacher(model, tmp_path / "teacher.pth")
     volumes = volumes_of(48, 48, 48)
-    found, _ = features(path, as_clips(volumes.permute(0, 1, 4, 3, 2)), pool="cls", heads=4, frames=48)
+    found, _ = features(path, volumes.permute(0, 1, 4, 3, 2), pool="cls", heads=4, block=48)
     assert difference(found, model.features(volumes)["cls"]) > 30 * FP32_DIFFERENCE
 
 
@@ -88,7 +83,7 @@ def test_the_published_size_needs_no_name(tmp_path):
     model = made(width=1024, depth=2, heads=16, side=7)
     volumes = volumes_of(112, 112, 112, batch=1)
     path = save_teacher(model, tmp_path / "3dino_vit_weights.pth", blocks_of_a_chunk=2)
-    found, description = features(path, as_clips(volumes), pool="cls", frames=112)
+    found, description = features(path, volumes, pool="cls", block=112)
     assert difference(found, model.features(volumes)["cls"]) <= FP32_DIFFERENCE
     assert description["architecture"]["heads"] == 16 and description["architecture"]["frames"] == 112
 
@@ -96,8 +91,12 @@ def test_the_published_size_needs_no_name(tmp_path):
 def test_other_sizes_and_positions_are_refused(tmp_path):
     path = save_teacher(made(), tmp_path / "teacher.pth")
     with pytest.raises(Refused, match="blocks of 64×48×48"):
-        features(path, as_clips(volumes_of(64, 48, 48)), pool="cls", heads=4, frames=64)
+        features(path, volumes_of(64, 48, 48), pool="cls", heads=4, block=64)
+    with pytest.raises(Refused, match="takes volumes in blocks; give --block 48"):
+        features(path, torch.zeros(1, 48, 3, 48, 48), pool="cls", heads=4, frames=48)
+    with pytest.raises(Refused, match="--block: 40 is no multiple of the backbone's patch size 16"):
+        features(path, torch.zeros(1, 1, 40, 48, 48), pool="cls", heads=4, block=40)
     model = made()
     model.pos_embed = nn.Parameter(torch.zeros(1, 1 + 20, 64))
     with pytest.raises(Refused, match="pos_embed has 21 rows, expected those of a cube of patches and 1 prefix token"):
-        features(save_teacher(model, tmp_path / "wrong.pth"), as_clips(volumes_of(48, 48, 48)), pool="cls", heads=4, frames=48)
+        features(save_teacher(model, tmp_path / "wrong.pth"), volumes_of(48, 48, 48), pool="cls", heads=4, block=48)

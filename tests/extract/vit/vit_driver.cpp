@@ -1,6 +1,6 @@
 // Runs the backbone and the checkpoint reader for the Python cross-checks.
-//   vit_driver features KEY=VALUE… : images (raw float32 [B, 3, S, S]), or clips [B, T, 3, S, S] ->
-//                                    features (raw float32)
+//   vit_driver features KEY=VALUE… : images (raw float32 [B, 3, S, S]), clips [B, T, 3, S, S], or
+//                                    blocks [B, 1, X, Y, Z] -> features (raw float32)
 //   vit_driver convert FILE OUT    : any checkpoint -> safetensors
 // Prints the backbone's description as JSON.
 
@@ -40,6 +40,9 @@ BackboneOptions options_from(Settings& settings) {
   options.features.projection = settings.contains("projection");
   if (settings.contains("size")) options.image_size = std::stoll(settings["size"]);
   if (settings.contains("width")) options.image_size.width = std::stoll(settings["width"]);
+  if (settings.contains("block"))
+    options.block = {std::stoll(settings["block"]), options.image_size.height,
+                     options.image_size.width};
   if (settings.contains("frames")) options.clip_frames = std::stoll(settings["frames"]);
   return options;
 }
@@ -63,6 +66,7 @@ int features(const std::vector<std::string>& arguments) {
   std::vector<std::int64_t> sizes{-1, 3, height, width};
   if (const std::int64_t frames = backbone->clip_frames(); frames > 1)
     sizes.insert(sizes.begin() + 1, frames);
+  if (backbone->takes_blocks()) sizes = {-1, 1, backbone->block()[0], height, width};
   const auto numbers = static_cast<std::int64_t>(bytes.size() / sizeof(float));
   const torch::Tensor images = torch::from_blob(bytes.data(), {numbers});
   sizes[0] = numbers /

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 # Lines of these are run one after another, as the page has them, by a `coldframe` of smallest settings (page_sandbox.py).
 IN_ORDER = re.compile(r"(?:/usr/bin/time -v )?(?:build/bin/)?coldframe (?!plan )|coldframe-make-exams |build/tests/make_large_cache |"
                       r"for \w in |python -c |[A-Z]+=\S+ [A-Z]+=\S+$|examples/mednet/make_frames\.py |examples/slurm/submit |"
-                      r"python examples/export_clip_encoder\.py ")
+                      r"python examples/export_\w+_encoder\.py ")
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Small:
 
 # Inputs that lie beside the house, or are large.
 EDITS = ((r"make_large_cache (\S+) \d+ 12 384", r"make_large_cache \1 24 3 192"), ("parts 256", "parts 2"), ("29811", "48"),
-         (r"\.\./shared/data/pocus/exams\.csv", "exams.csv"), (r"\.\./shared/data/dicom/multiframe", "dicoms"),
+         ("--block 96", "--block 32"), (r"\.\./shared/data/pocus/exams\.csv", "exams.csv"), (r"\.\./shared/data/dicom/multiframe", "dicoms"),
          (r"\.\./shared/weights/mobilenet\S+", "backbone.ts.pt"), (r"\.\./shared/weights/dinov2-small", "dinov2-small"),
          ("/usr/bin/time -v ", ""))
 

@@ -27,7 +27,7 @@ SHOWN = {{"train": {{"--folds": "2", "--seeds": "2", "--repeats": "1"}}, "extrac
          "plan": {{"--measure-exams": "1", "--measure-frames": "1", "--measure-rounds": "1"}}}}
 name, words = os.path.basename(sys.argv[0]), sys.argv[1:]
 command = name if name in SET else words[0] if words else ""
-if {{"--help", "--list"}} & set(words):
+if {{"--help", "--list", "--block"}} & set(words):
     command = ""
 if command == "plan" and "--measure" in words:
     words = [word.replace("_small_", "_tiny_").replace("_base_", "_tiny_") for word in words] + ["--image-size", "64"]
@@ -158,6 +158,16 @@ def make_videomae(path):
     VideoMAEImageProcessor(size={"shortest_edge": 112}, crop_size={"height": 112, "width": 112}).save_pretrained(path)
 
 
+def make_volumes(path):
+    """ct.csv, two volumes of NIfTI."""
+    import nibabel
+    import numpy as np
+
+    for name in "ab":
+        nibabel.save(nibabel.Nifti1Image(np.random.default_rng(0).integers(-1000, 400, (24, 20, 12), np.int16), np.eye(4)), path.with_name(f"{name}.nii"))
+    path.write_text("".join(["exam,path,patient,label\n", *(f"{name},{path.with_name(f'{name}.nii')},P{name},{name == 'a':d}\n" for name in "ab")]))
+
+
 PIXELS = ["--mean", 0.5, "--std", 0.5, "--pool", "cls", "--image-size", 112, "--keep-patient-id"]
 
 
@@ -204,7 +214,7 @@ def make_frames(path):
 
 
 # What pages take for granted: by name, what makes it. A name that stands for another has the same content.
-MAKERS = {"exams.csv": make_exams, "exams.cache": make_cache, "cut.cache": make_cut_cache, "y.cache": make_random_cut_cache, "vit.safetensors": make_weights,
+MAKERS = {"exams.csv": make_exams, "ct.csv": make_volumes, "exams.cache": make_cache, "cut.cache": make_cut_cache, "y.cache": make_random_cut_cache, "vit.safetensors": make_weights,
           "vit_folder": make_weights, "retfound_green.pth": make_retfound, "dinov2-small": make_dinov2, "videomae-small": make_videomae, "runs/first": make_run,
           "x.h5": make_cache, "parts.cache": make_parts, "backbone.ts.pt": make_backbone, "FRAMES": make_frames,
           "temporal_hyperftype.json": make_split}

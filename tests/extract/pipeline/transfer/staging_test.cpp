@@ -27,7 +27,7 @@ class StagingOrders : public ::testing::TestWithParam<Eager> {};
 
 TEST_P(StagingOrders, EveryFrameMeetsItsFeature) {
   FakeStreams streams(GetParam());
-  Staging staging(streams, 4, 1, level_of);
+  Staging staging(streams, {{4, 4, 3}}, 1, level_of);
   for (int round = 0; round < 9; ++round) {
     const int slot = round % 2;
     if (round >= 2) expect_features(staging.collect(slot), round - 2);
@@ -43,7 +43,7 @@ TEST_P(StagingOrders, EveryFrameMeetsItsFeature) {
 
 TEST_P(StagingOrders, BuffersGrowBetweenBatches) {
   FakeStreams streams(GetParam());
-  Staging staging(streams, 4, 1, level_of);
+  Staging staging(streams, {{4, 4, 3}}, 1, level_of);
   for (int round = 0; round < 4; ++round) {
     staging.reserve(0, 3 + round);
     fill(staging, 0, round);
@@ -55,7 +55,7 @@ TEST_P(StagingOrders, BuffersGrowBetweenBatches) {
 
 TEST_P(StagingOrders, WhatDidNotFitIsHandedOverAgain) {
   FakeStreams streams(GetParam());
-  Staging staging(streams, 4, 1, level_of);
+  Staging staging(streams, {{4, 4, 3}}, 1, level_of);
   staging.reserve(1, 3);
   fill(staging, 1, 5);
   streams.out_of_memory = 2;
@@ -69,7 +69,7 @@ TEST_P(StagingOrders, WhatDidNotFitIsHandedOverAgain) {
 TEST_P(StagingOrders, PartsFitWhereTheWholeDoesNot) {
   FakeStreams streams(GetParam());
   streams.device_frames = 2;
-  Staging staging(streams, 4, 1, level_of);
+  Staging staging(streams, {{4, 4, 3}}, 1, level_of);
   for (int round = 0; round < 3; ++round) {
     staging.reserve(0, 3);
     fill(staging, 0, round);
@@ -87,7 +87,7 @@ class StagingOnGpu : public testing::GpuTest {};
 
 TEST_F(StagingOnGpu, EveryFrameMeetsItsFeature) {
   const auto streams = make_streams(device_);
-  Staging staging(*streams, 224, 1, level_of);
+  Staging staging(*streams, {{224, 224, 3}}, 1, level_of);
   for (int round = 0; round < 60; ++round) {
     const int slot = round % 2;
     if (round >= 2) expect_features(staging.collect(slot), round - 2);
