@@ -765,7 +765,7 @@ void check_clips(const BackboneOptions& options, const Architecture& architectur
                              "; leave it out, or choose a backbone of volumes"));
   if (!options.takes_blocks() && architecture.takes_volumes())
     throw ConfigError(concat("the backbone takes volumes in blocks; give --block ",
-                             architecture.frames, " and --window"));
+                             architecture.position_steps * architecture.tubelet, " and --window"));
   if (!architecture.takes_clips()) {
     if (frames > 1)
       throw ConfigError(concat("--clip ", frames,

@@ -1,9 +1,13 @@
 """ViTs of volumes (3DINO) against timm's blocks behind a convolution of cubes: the same features."""
+import h5py
+import nibabel
+import numpy as np
 import pytest
 import timm
 import torch
 from torch import nn
 
+import loaded_program
 import timm_models
 from vit_features import FP32_DIFFERENCE, HALF_COSINE, Refused, cosine, difference, features
 
@@ -100,3 +104,36 @@ def test_other_sizes_and_positions_are_refused(tmp_path):
     model.pos_embed = nn.Parameter(torch.zeros(1, 1 + 20, 64))
     with pytest.raises(Refused, match="pos_embed has 21 rows, expected those of a cube of patches and 1 prefix token"):
         features(save_teacher(model, tmp_path / "wrong.pth"), volumes_of(48, 48, 48), pool="cls", heads=4, block=48)
+
+
+def test_extract_reads_volumes_with_its_weights(tmp_path):
+    """A NIfTI file of several blocks: a row for each, or one of all, of class tokens."""
+    model = made()
+    path = save_teacher(model, tmp_path / "teacher_checkpoint.pth")
+    values = np.random.default_rng(4).integers(-1000, 1000, (80, 48, 48)).astype(np.int16)
+    nibabel.save(nibabel.Nifti1Image(values, np.diag([2.0, 2.0, 2.0, 1])), tmp_path / "a.nii")
+    scaled = torch.from_numpy(np.clip((values + 800.0) / 1600, 0, 1) * 2 - 1).float()
+    blocks = torch.stack([scaled[begin:begin + 48][None] for begin in (0, 32)])
+    expected = model.features(blocks)
+    words = ["--input", tmp_path / "a.nii", "--weights", path, "--heads", 4, "--activation", "gelu", "--block", 48, "--block-overlap", 1 / 3,
+             "--window", "0,1600", "--mean", 0.5, "--std", 0.5, "--precision", "fp32", "--store", "float32", "--device", "cpu"]
+    for pool, rows in (("cls", expected["cls"]), ("mean", expected["mean"]), ("volume", expected["cls"].mean(0, keepdim=True))):
+        done = loaded_program.coldframe("extract", *words, "--pool", pool, "--out", tmp_path / f"{pool}.h5")
+        assert done.returncode == 0, done.stderr
+        with h5py.File(tmp_path / f"{pool}.h5") as file:
+            assert difference(torch.from_numpy(file["features/clean"][:]), rows) <= FP32_DIFFERENCE
+
+
+@pytest.mark.parametrize("words, message", [
+    (["--pool", "cls"], "give --block 48 and --window"),
+    (["--pool", "cls", "--block", 64, "--window", "0,1600"], "blocks of 64×64×64 voxels do not go with the positions of these weights"),
+    (["--pool", "map", "--block", 48, "--window", "0,1600"], "of volumes it is cls, mean or cls+mean"),
+    (["--block", 48, "--window", "0,1600"], "--pool must be given"),
+])
+def test_extract_says_what_weights_of_volumes_need(tmp_path, words, message):
+    path = save_teacher(made(), tmp_path / "teacher.pth")
+    nibabel.save(nibabel.Nifti1Image(np.zeros((50, 50, 50), np.int16), np.eye(4)), tmp_path / "a.nii")
+    done = loaded_program.coldframe("extract", "--input", tmp_path / "a.nii", "--weights", path, "--heads", 4, "--activation", "gelu", "--mean",
+                                    0.5, "--std", 0.5, "--device", "cpu", "--out", tmp_path / "x.h5", *words)
+    assert done.returncode != 0 and message in done.stderr, done.stderr
+    assert not (tmp_path / "x.h5").exists()
