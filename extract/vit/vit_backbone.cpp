@@ -80,14 +80,17 @@ class VitBackbone : public Backbone {
     const torch::Tensor images = check_.images;
     if (images.defined() && (precision_ != Precision::kFp32 || device.is_cuda()))
       compute_exactly(images);
-    const std::vector<torch::Tensor> weights = detached_tensors();
     if (device.is_cpu()) {
-      begin_on_cpu(precisions, images, weights);
+      if (precisions.size() == 1 && !exact_.valid())
+        take(candidate(precision_, /*frees=*/true));
+      else
+        begin_on_cpu(precisions, images, detached_tensors());
       exact_ = {};
       check_ = {};
       if (engine_) model_ = nullptr;  // it has its own copy of the weights
       return;
     }
+    const std::vector<torch::Tensor> weights = detached_tensors();
     if (auto engine = make_gpu_engine(options)) {
       gpu_engine_ = std::make_unique<gpu::GuardedEngine>(std::move(engine), check_, exact_);
       begin_on_gpu();
@@ -217,9 +220,9 @@ class VitBackbone : public Backbone {
     engine_ = std::move(candidate.engine);
   }
 
-  Candidate candidate(Precision precision) const {
+  Candidate candidate(Precision precision, bool frees = false) const {
     const StageTimer timer(times_.get(), "engine");
-    return {precision, cpu::make_engine(*model_, image_size_, precision)};
+    return {precision, cpu::make_engine(*model_, image_size_, precision, frees)};
   }
 
   // Runs body() with what computes so in place, ready to compute.

@@ -112,7 +112,7 @@ def test_images_are_windows_of_one_frame(tmp_path, levels):
 
 @pytest.mark.parametrize("pad, expected", [("repeat-last", [1, 2, 3, 4, 4, 4]), ("zero", [1, 2, 3, 4, 127.5, 127.5]),
                                            ("wrap", [1, 2, 3, 4, 1, 2])])
-def test_too_short_exams(tmp_path, levels, pad, expected):
+def test_trap_too_short_exams(tmp_path, levels, pad, expected):
     """Zeros are those of normalised pixels: with a mean of 0.5 the grey between black and white."""
     manifest = make_exams(tmp_path, frames=(4, 12))
     words = ["--clip", 6, "--clip-every", 1, "--clip-pad", pad, "--mean", 0.5]
@@ -120,9 +120,11 @@ def test_too_short_exams(tmp_path, levels, pad, expected):
     rows = rows_of(tmp_path / "x.h5")
     assert np.allclose(rows["e0"][0]["levels"] + 127.5, expected) and rows["e0"][0]["window_padded"] == "2"
     assert [row["window_padded"] for row in rows["e1"]] == ["0", "0"]
+    with h5py.File(tmp_path / "x.h5") as file:
+        assert json.loads(file.attrs["recipe"])["features"]["clip"]["pad"] == pad
 
 
-def test_refused_when_too_short(tmp_path, levels):
+def test_trap_refused_when_too_short(tmp_path, levels):
     summary = extract(make_exams(tmp_path), tmp_path / "x.h5", levels, "--clip", 8, "--clip-every", 1, "--clip-pad", "refuse",
                       expect=1)
     assert set(rows_of(tmp_path / "x.h5")) == {"e0", "e1"}
@@ -198,12 +200,15 @@ def test_windows_over_chosen_frames(tmp_path, levels):
     assert starts(rows_of(tmp_path / "x.h5")["e0"], 3) == [(6, 15), (18, 27), (30, 39)]
 
 
-def test_linspace_is_v_jepas(tmp_path, levels):
-    extract(make_exams(tmp_path, frames=(80,)), tmp_path / "x.h5", levels, "--clip", 16, "--clip-every", 4, "--clip-sampling",
-            "linspace")
-    (row,) = rows_of(tmp_path / "x.h5")["e0"]
+def test_trap_linspace_is_not_every_fourth_frame(tmp_path, levels):
+    """The loaders of V-JEPA and VideoMAE space frames by linspace."""
     theirs = np.clip(np.linspace(0, 64, num=16), 0, 63).astype(np.int64)
-    assert np.array_equal(row["levels"], 1 + theirs) and theirs[4] == 17
+    for sampling, seen in {"linspace": theirs, "every": np.arange(0, 64, 4)}.items():
+        extract(make_exams(tmp_path / sampling, frames=(80,)), tmp_path / f"{sampling}.h5", levels, "--clip", 16, "--clip-every", 4,
+                "--clip-sampling", sampling)
+        (row,) = rows_of(tmp_path / f"{sampling}.h5")["e0"]
+        assert np.array_equal(row["levels"], 1 + seen)
+    assert theirs[4] == 17
 
 
 def test_a_video_is_read_once_and_its_index_is_stored(tmp_path):
@@ -368,7 +373,7 @@ def saved(path, axes, kind="vector"):
 
 @pytest.mark.parametrize("axes", ["bcthw", "btchw"])
 @pytest.mark.parametrize("kind", ["vector", "map", "tokens"])
-def test_modules_are_run_in_the_order_that_fits_and_averaged(tmp_path, axes, kind):
+def test_trap_axes_are_in_the_order_that_fits_and_outputs_averaged(tmp_path, axes, kind):
     manifest = make_exams(tmp_path, frames=(12,))
     module = saved(tmp_path / "m.pt", axes, kind)
     coldframe("extract", "--input", manifest, "--backbone", module, *BLACK_TO_WHITE, "--clip", 5, "--clip-every", 1, "--out",
@@ -393,7 +398,7 @@ def test_modules_that_are_no_backbone_of_clips(tmp_path, kind, clip, message):
     assert message in done.stderr
 
 
-def test_three_frames_are_run_in_the_order_that_is_named(tmp_path):
+def test_trap_axes_of_three_frames_are_in_the_order_that_is_named(tmp_path):
     manifest, features = make_exams(tmp_path, frames=(3,)), {}
     module = saved(tmp_path / "m.pt", "btchw")
     for axes in ("bcthw", "btchw"):

@@ -43,7 +43,7 @@ std::size_t clearly_quickest(const std::vector<double>& seconds) {
 }
 
 std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, const ImageSize& image_size,
-                                    Precision precision) {
+                                    Precision precision, bool frees) {
   const bool fp16 = precision == Precision::kFp16, bf16 = precision == Precision::kBf16;
   if (fp16 && !avx512_fp16_kernels()) {
     log_info("fp16 on a processor without AVX512-FP16: computing with LibTorch's operators");
@@ -65,7 +65,7 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, const Im
                        "; computing with LibTorch's operators"));
     return nullptr;
   }
-  return std::make_unique<Engine>(model, image_size, *kernels, scalar_type(precision));
+  return std::make_unique<Engine>(model, image_size, *kernels, scalar_type(precision), frees);
 }
 
 }  // namespace coldframe::vit::cpu

@@ -22,8 +22,8 @@ std::size_t clearly_quickest(const std::vector<double>& seconds);
 // The engine for a model of float weights; null, with the reason in the log, where there is none:
 // without AVX2, for fp16 without AVX512-FP16, for architectures that it refuses, and for bf16 where
 // Linux refuses the processor's AMX. With bf16 on a processor whose floats are at least as quick,
-// the weights alone are rounded to bf16 and the rest is computed in float.
+// the weights alone are rounded to bf16 and the rest is computed in float. `frees`: as for Engine.
 std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, const ImageSize& image_size,
-                                    Precision precision);
+                                    Precision precision, bool frees = false);
 
 }  // namespace coldframe::vit::cpu

@@ -355,15 +355,15 @@ std::optional<std::string> refusal(const Architecture& shape, const Kernels& ker
 }
 
 Engine::Engine(const VisionTransformerImpl& model, const ImageSize& image_size,
-               const Kernels& kernels, torch::ScalarType weights)
+               const Kernels& kernels, torch::ScalarType weights, bool frees)
     : kernels_(kernels),
       architecture_(model.architecture),
       image_size_(image_size),
       grid_(model.grid),
       tokens_(architecture_.prefix_tokens() + grid_.patches()),
-      images_together_(kernels.row_unit == 1 || architecture_.takes_clips()
-                           ? 1
-                           : std::max<std::int64_t>(1, kRowsTogether / tokens_)),
+      one_by_one_(architecture_.takes_clips() && tokens_ > kRowsTogether),
+      images_together_(kernels.row_unit == 1 ? 1
+                                             : std::max<std::int64_t>(1, kRowsTogether / tokens_)),
       model_(without_blocks(model, image_size)),
       patch_embed_(
           kernels, weights, plain(model.patch_embed->proj->weight).flatten(1),
@@ -378,6 +378,8 @@ Engine::Engine(const VisionTransformerImpl& model, const ImageSize& image_size,
   for (std::size_t i = 0; i < model.blocks.size(); ++i) {
     blocks_.push_back(pack(*model.blocks[i], turns[i], weights));
     if (turns[i].sine.is_same(turns[0].sine)) blocks_[i].changes.turn_as(blocks_[0].changes);
+    if (!frees) continue;
+    for (torch::Tensor& packed : model.blocks[i]->parameters()) packed.set_data(torch::empty({0}));
   }
 }
 
@@ -646,9 +648,8 @@ torch::Tensor Engine::forward(const torch::Tensor& images, const FeatureOptions&
   torch::Tensor features = torch::empty({batch, floats});
   float* const in = images.data_ptr<float>();
   float* const out = features.data_ptr<float>();
-  const bool clips = architecture_.takes_clips();
-  const std::int64_t whole = clips ? 0 : batch / threads * threads;
-  for (auto i = static_cast<std::int64_t>(workspaces_.size()); i < (clips ? 1 : threads); ++i)
+  const std::int64_t whole = one_by_one_ ? 0 : batch / threads * threads;
+  for (auto i = static_cast<std::int64_t>(workspaces_.size()); i < (one_by_one_ ? 1 : threads); ++i)
     workspaces_.push_back(std::make_unique<Workspace>(*this));
   auto& scratches = workspaces_[0]->attention;  // for images that all threads share
   while (scratches.size() < static_cast<std::size_t>(threads))

@@ -120,7 +120,7 @@ struct QueryKeyChanges {
 // The CPU engine: the same Vision Transformer as vit.h, computed by kernels of our
 // own. An image, or with AMX a few, go through all blocks on one thread while their numbers stay in
 // the caches; the images of a batch are shared among LibTorch's threads, and those that do not fill
-// all threads are computed with all threads inside each layer. So are clips, one by one: the
+// all threads are computed with all threads inside each layer. So are long clips, one by one: the
 // numbers of thousands of tokens outgrow the caches, and one clip's alone the memory that many
 // threads have. Nothing is allocated after the first batch but the result.
 
@@ -130,9 +130,10 @@ std::optional<std::string> refusal(const Architecture& architecture, const Kerne
 class Engine {
  public:
   // Packs the float weights of `model`, rounded to `weights`; the model is no longer needed then.
+  // `frees` leaves it without those of its blocks, so that hardly any are in memory twice.
   // ConfigError if refusal().
   Engine(const VisionTransformerImpl& model, const ImageSize& image_size, const Kernels& kernels,
-         torch::ScalarType weights);
+         torch::ScalarType weights, bool frees = false);
 
   // images [B, 3, H, W] or clips [B, T, 3, H, W] float, contiguous, on the CPU -> [B, features]
   // float, before the projection. `kept`, where options.cut asks for it, becomes what enters that
@@ -165,6 +166,7 @@ class Engine {
   ImageSize image_size_;
   Grid grid_;
   std::int64_t tokens_;
+  bool one_by_one_;                               // long clips, which all threads share
   std::int64_t images_together_;                  // on one thread
   VisionTransformer model_;                       // see without_blocks()
   std::map<const NormImpl*, NormWeights> norms_;  // the model's own

@@ -1,4 +1,20 @@
-"""ViTs of clips against transformers and against the authors' computation: the same features."""
+"""ViTs of clips against transformers and against the authors' computation: the same features.
+
+What encoders of clips are known to be got wrong by has tests that fail on an engine that does, here and in
+tests/extract/test_clip_windows.py (`pytest -k trap tests/extract` runs them):
+ 1. VideoMAE's biases of queries and values: test_trap_biases_…, test_trap_folders_that_state_biases_and_have_none
+ 2. rotary positions that are tiled, or in pairs: test_trap_layouts_of_rotary_positions
+ 3. places by the clips, not by crop_size: test_trap_places_follow_the_clips_not_the_config
+ 4. two encoders of one file: test_trap_two_encoders_of_one_file
+ 5. the epsilon of fc_norm: test_trap_epsilon_of_the_norm_behind_the_mean
+ 6. mean and std of the folder: test_trap_pixels_are_as_the_folder_says, test_trap_without_mean_and_std_they_are_asked_for
+ 7. the heads of VideoMAE-small: test_trap_heads_of_the_small_videomae
+ 8. the attentive pooler: test_trap_attentive_pooler_of_vjepa2
+ 9. too short clips: test_trap_too_short_exams, test_trap_refused_when_too_short (windows)
+10. sampling by linspace: test_trap_linspace_is_not_every_fourth_frame (windows)
+11. pixels that nobody normalised: test_trap_pixels_of_features_for_action_detection
+12. the order of axes: test_trap_axes_… (windows)
+Volumes of one channel are no clips, and have tests of their own."""
 
 import json
 import os
@@ -350,6 +366,22 @@ def test_trap_without_mean_and_std_they_are_asked_for(tmp_path):
     vit_features.from_folder(videos(), "--weights", folder, "--clip-every", 1, "--mean", "0.4,0.4,0.4", "--std", "0.3,0.3,0.3", computes=False)
 
 
+def test_trap_pixels_of_features_for_action_detection(tmp_path):
+    """VideoMAE v2's published ones (extract_tad_feature.py) come from frames that are squashed and not normalised."""
+    model = authors("videomae", width=384, heads=6, depth=1)
+    torch.save({"module": model.state_dict()}, tmp_path / "model.pth")
+    video = videos(frames=16)
+    squashed = torch.nn.functional.interpolate(torch.from_numpy(video).permute(0, 3, 1, 2) / 255, size=(224, 224), mode="bilinear")
+    options = ["--weights", tmp_path / "model.pth", "--clip-every", 1, "--pool", "mean", "--resize", "squash", "--interpolation", "bilinear"]
+    with pytest.raises(Refused, match="--mean"):
+        vit_features.from_folder(video, *options, computes=False)
+    pixels, found, _ = vit_features.from_folder(video, *options, "--mean", 0, "--std", 1)
+    assert (pixels - squashed).abs().max() <= 1 / 255  # theirs are not rounded to 8 bits
+    assert cosine(found, model.features(squashed[None])["mean"]) >= HALF_COSINE
+    mean, std = (torch.tensor(values)[:, None, None] for values in ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]))
+    assert cosine(found, model.features((squashed[None] - mean) / std)["mean"]) < 0.99
+
+
 def test_trap_heads_of_the_small_videomae(tmp_path):
     """The config goes before the authors' number, and the log says so."""
     config = {"hidden_size": 384, "num_hidden_layers": 1, "intermediate_size": 1536, "image_size": 32, "num_frames": 4}
@@ -427,3 +459,19 @@ def test_long_clips_need_no_matrix_of_all_scores(precision, tmp_path):
     done = subprocess.run([sys.executable, "-c", PEAK_OF, *words], capture_output=True, text=True, check=True,
                           env=os.environ | {"OMP_NUM_THREADS": "2"})
     assert int(done.stdout) * 1024 < 4 * 8192 ** 2 * 2
+
+
+def test_weights_are_not_in_memory_twice(tmp_path):
+    """A block's are packed and then let go: 8 more blocks take no memory of 16, if what is freed goes back at once."""
+    peaks = []
+    clips_of(2, 32, batch=1).numpy().tofile(tmp_path / "clips.bin")
+    for depth in (1, 9):
+        folder = save(clip_models.videomae("Model", hidden_size=768, num_attention_heads=12, intermediate_size=3072, num_hidden_layers=depth,
+                                           image_size=32, num_frames=2), tmp_path / str(depth))
+        words = [BUILD / "tests" / "vit_driver", "features", f"weights={folder}", f"input={tmp_path / 'clips.bin'}",
+                 f"output={tmp_path / 'out.bin'}", "size=32", "pool=mean", "precision=fp32"]
+        done = subprocess.run([sys.executable, "-c", PEAK_OF, *words], capture_output=True, text=True, check=True,
+                              env=os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"})
+        peaks.append(int(done.stdout) * 1024)
+    of_a_block = 4 * 12 * 768 ** 2
+    assert peaks[1] - peaks[0] < 8 * of_a_block * 1.4
