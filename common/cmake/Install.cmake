@@ -2,7 +2,7 @@
 # LibTorch lie in P/lib/coldframe/torch-VERSION with the libraries that do, since one P may hold those of several builds
 # (`--component libtorch` installs these alone). `coldframe` finds a LibTorch, and takes the programs that fit it
 # (common/cli/dispatch/find_libtorch.h): in a folder torch beside P, as a wheel's P lies beside it in site-packages, in
-# the one that COLDFRAME_TORCH names, or where `coldframe setup` puts one.
+# the one that COLDFRAME_LIBTORCH names, or where `coldframe setup` puts one.
 #
 # With COLDFRAME_WHEEL the programs hold all libraries but FFmpeg, which lies in P/lib/coldframe, and LibTorch.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib/coldframe:$ORIGIN/../../torch/lib")
