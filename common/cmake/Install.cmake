@@ -19,6 +19,11 @@ if(COLDFRAME_WHEEL)
   set(Boost_USE_STATIC_LIBS ON)
   set(OPENSSL_USE_STATIC_LIBS ON)
   add_link_options(-Wl,--as-needed -Wl,--gc-sections)
+  # What these archives define is for the program alone: a function that it exports would be taken by shared libraries that
+  # have one of this name themselves, as LibTorch has LAPACK's, and FFmpeg's have zlib's.
+  file(GLOB archives RELATIVE ${COLDFRAME_WHEEL_PREFIX}/lib ${COLDFRAME_WHEEL_PREFIX}/lib/*.a)
+  list(JOIN archives ":" archives)
+  add_link_options(-Wl,--exclude-libs,${archives})
   file(GLOB libraries ${COLDFRAME_WHEEL_PREFIX}/lib/lib*.so.[0-9]*)
   list(FILTER libraries EXCLUDE REGEX "\\.so\\.[0-9]+\\..*")  # only the names by which programs load them
   foreach(library ${libraries})
