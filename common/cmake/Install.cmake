@@ -20,8 +20,9 @@ if(COLDFRAME_WHEEL)
   set(OPENSSL_USE_STATIC_LIBS ON)
   add_link_options(-Wl,--as-needed -Wl,--gc-sections)
   # What these archives define is for the program alone: a function that it exports would be taken by shared libraries that
-  # have one of this name themselves, as LibTorch has LAPACK's, and FFmpeg's have zlib's.
+  # have one of this name themselves, as LibTorch has LAPACK's. FFmpeg's libraries take zlib from the program.
   file(GLOB archives RELATIVE ${COLDFRAME_WHEEL_PREFIX}/lib ${COLDFRAME_WHEEL_PREFIX}/lib/*.a)
+  list(REMOVE_ITEM archives libz.a)
   list(JOIN archives ":" archives)
   add_link_options(-Wl,--exclude-libs,${archives})
   file(GLOB libraries ${COLDFRAME_WHEEL_PREFIX}/lib/lib*.so.[0-9]*)
