@@ -2,7 +2,7 @@
 # LibTorch lie in P/lib/coldframe/torch-VERSION with the libraries that do, since one P may hold those of several builds
 # (`--component libtorch` installs these alone). `coldframe` finds a LibTorch, and takes the programs that fit it
 # (common/cli/dispatch/find_libtorch.h): in a folder torch beside P, as a wheel's P lies beside it in site-packages, in
-# the one that COLDFRAME_TORCH names, or where `coldframe setup` puts one.
+# the one that COLDFRAME_LIBTORCH names, or where `coldframe setup` puts one.
 #
 # With COLDFRAME_WHEEL the programs hold all libraries but FFmpeg, which lies in P/lib/coldframe, and LibTorch.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib/coldframe:$ORIGIN/../../torch/lib")
@@ -19,6 +19,12 @@ if(COLDFRAME_WHEEL)
   set(Boost_USE_STATIC_LIBS ON)
   set(OPENSSL_USE_STATIC_LIBS ON)
   add_link_options(-Wl,--as-needed -Wl,--gc-sections)
+  # What these archives define is for the program alone: a function that it exports would be taken by shared libraries that
+  # have one of this name themselves, as LibTorch has LAPACK's. FFmpeg's libraries take zlib from the program.
+  file(GLOB archives RELATIVE ${COLDFRAME_WHEEL_PREFIX}/lib ${COLDFRAME_WHEEL_PREFIX}/lib/*.a)
+  list(REMOVE_ITEM archives libz.a)
+  list(JOIN archives ":" archives)
+  add_link_options(-Wl,--exclude-libs,${archives})
   file(GLOB libraries ${COLDFRAME_WHEEL_PREFIX}/lib/lib*.so.[0-9]*)
   list(FILTER libraries EXCLUDE REGEX "\\.so\\.[0-9]+\\..*")  # only the names by which programs load them
   foreach(library ${libraries})

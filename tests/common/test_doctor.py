@@ -14,7 +14,7 @@ BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", pathlib.Path(__file__).pa
 
 
 def doctor(*words, program=BUILD / "bin/coldframe", variables=None, **options):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "COLDFRAME_TORCH"))}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "COLDFRAME_LIBTORCH"))}
     return subprocess.run([program, "doctor", *words], capture_output=True, text=True, env=clean | (variables or {}), **options)
 
 
@@ -54,7 +54,7 @@ def test_versions_are_those_of_the_libraries(tmp_path):
 
 def test_text_and_json_have_the_same_lines(tmp_path):
     (tmp_path / "torch").mkdir()
-    for variables in ({}, {"COLDFRAME_TORCH": str(tmp_path / "torch")}):
+    for variables in ({}, {"COLDFRAME_LIBTORCH": str(tmp_path / "torch")}):
         told = json.loads(doctor("--json", cwd=tmp_path, variables=variables).stdout)
         lines = doctor(cwd=tmp_path, variables=variables).stdout.splitlines()
         width = max(len(check["subject"]) for check in told["checks"]) + 2
@@ -68,9 +68,9 @@ def test_text_and_json_have_the_same_lines(tmp_path):
 
 
 def test_without_libtorch_it_says_what_to_do_and_what_stays_unknown(tmp_path):
-    code, found = checks(cwd=tmp_path, variables={"COLDFRAME_TORCH": str(tmp_path)})
+    code, found = checks(cwd=tmp_path, variables={"COLDFRAME_LIBTORCH": str(tmp_path)})
     assert code == 1 and stopping(found) == ["LibTorch"]
-    assert f"COLDFRAME_TORCH names '{tmp_path}', which holds no lib/libtorch_cpu.so" in found["LibTorch"]["to_do"]
+    assert f"COLDFRAME_LIBTORCH names '{tmp_path}', which holds no lib/libtorch_cpu.so" in found["LibTorch"]["to_do"]
     assert all(found[subject]["found"] == "unknown until LibTorch is there" for subject in ("CPU engine", "HDF5", "FFmpeg", "OpenCV"))
 
 

@@ -18,11 +18,11 @@ BUILD = Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 PROGRAMS = ["coldframe", "coldframe-cache", "coldframe-make-exams", "coldframe-setup"]
 TORCH = next((ROOT / "build/venv/lib").glob("python3*/site-packages/torch"))
 VERSION = re.search(r"__version__ = '([\d.]+)", (TORCH / "version.py").read_text())[1].rpartition(".")[0]  # "2.11"
-REMEDY = "`coldframe setup` gets one that fits, and COLDFRAME_TORCH names the folder of a torch package\n"
+REMEDY = "`coldframe setup` gets one that fits, and COLDFRAME_LIBTORCH names the folder of a torch package\n"
 
 
 def run(*command, **environment):
-    clean = {key: value for key, value in os.environ.items() if key not in ("COLDFRAME_TORCH", "LD_LIBRARY_PATH", "PYTHONPATH")}
+    clean = {key: value for key, value in os.environ.items() if key not in ("COLDFRAME_LIBTORCH", "LD_LIBRARY_PATH", "PYTHONPATH")}
     clean["XDG_CACHE_HOME"] = "/nowhere"
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, env=clean | environment)
 
@@ -82,9 +82,9 @@ def test_a_missing_libtorch_is_said_in_one_sentence(prefix):
 
 
 def test_the_variable_names_the_torch(prefix, tmp_path):
-    assert "Usage: coldframe extract" in succeed(prefix / "bin/coldframe", "extract", "--help", COLDFRAME_TORCH=str(TORCH))
-    done = run(prefix / "bin/coldframe", "train", COLDFRAME_TORCH=str(tmp_path))
-    assert done.returncode == 2 and f"COLDFRAME_TORCH names '{tmp_path}', which holds no lib/libtorch_cpu.so" in done.stderr
+    assert "Usage: coldframe extract" in succeed(prefix / "bin/coldframe", "extract", "--help", COLDFRAME_LIBTORCH=str(TORCH))
+    done = run(prefix / "bin/coldframe", "train", COLDFRAME_LIBTORCH=str(tmp_path))
+    assert done.returncode == 2 and f"COLDFRAME_LIBTORCH names '{tmp_path}', which holds no lib/libtorch_cpu.so" in done.stderr
 
 
 def test_doctor_says_that_an_installation_lacks_libtorch_and_where_it_is_named(prefix):
@@ -92,7 +92,7 @@ def test_doctor_says_that_an_installation_lacks_libtorch_and_where_it_is_named(p
     assert done.returncode == 1 and done.stderr == "" and "-> there is no LibTorch" in done.stdout
     assert done.stdout.count("unknown until LibTorch is there") == 4
     assert done.stdout.endswith("before this is done: LibTorch.\n")
-    assert f" in {TORCH}, COLDFRAME_TORCH names it\n" in succeed(prefix / "bin/coldframe", "doctor", COLDFRAME_TORCH=str(TORCH))
+    assert f" in {TORCH}, COLDFRAME_LIBTORCH names it\n" in succeed(prefix / "bin/coldframe", "doctor", COLDFRAME_LIBTORCH=str(TORCH))
 
 
 def test_a_torch_beside_an_installation_is_found(prefix):
@@ -108,15 +108,15 @@ def test_a_torch_beside_an_installation_is_found(prefix):
 @pytest.mark.parametrize("version", ["2.10.0+cu128", "9.15.1", "2.110.0"])
 def test_another_version_of_torch_is_refused_in_one_sentence(prefix, tmp_path, version):
     torch = fake_torch(tmp_path / "torch", version)
-    done = run(prefix / "bin/coldframe", "predict", "--help", COLDFRAME_TORCH=str(torch))
+    done = run(prefix / "bin/coldframe", "predict", "--help", COLDFRAME_LIBTORCH=str(torch))
     assert done.returncode == 3
     assert done.stderr == f"error: there is torch {version} in '{torch}', but this Coldframe runs with torch {VERSION}; {REMEDY}"
-    assert "Usage" in succeed(prefix / "bin/coldframe", "cache", "ls", "--help", COLDFRAME_TORCH=str(torch))
+    assert "Usage" in succeed(prefix / "bin/coldframe", "cache", "ls", "--help", COLDFRAME_LIBTORCH=str(torch))
 
 
 def test_a_build_folder_takes_the_torch_that_it_was_built_with(tmp_path):
     torch = fake_torch(tmp_path / "torch", f"{VERSION}.0")
-    done = run(BUILD / "bin/coldframe", "train", "--help", COLDFRAME_TORCH=str(torch))
+    done = run(BUILD / "bin/coldframe", "train", "--help", COLDFRAME_LIBTORCH=str(torch))
     assert done.returncode == 2 and "but this Coldframe takes the LibTorch in" in done.stderr
     done = run(BUILD / "bin/coldframe", "setup")
     assert done.returncode == 3 and "setup is for an installed Coldframe" in done.stderr
@@ -136,8 +136,8 @@ def two_versions(prefix):
 def test_the_programs_are_those_for_the_torch_that_is_there(two_versions, tmp_path):
     other = fake_torch(tmp_path / "torch", "9.10.2+cu150")
     command = [two_versions / "bin/coldframe", "extract", "--help"]
-    assert succeed(*command, COLDFRAME_TORCH=str(other)) == f"9.10 with {other}/lib\n"
-    assert "Usage: coldframe extract" in succeed(*command, COLDFRAME_TORCH=str(TORCH))
+    assert succeed(*command, COLDFRAME_LIBTORCH=str(other)) == f"9.10 with {other}/lib\n"
+    assert "Usage: coldframe extract" in succeed(*command, COLDFRAME_LIBTORCH=str(TORCH))
     assert succeed(*command, COLDFRAME_PYTHON_TORCH=str(other)) == f"9.10 with {other}/lib\n"
     old = fake_torch(tmp_path / "old", "1.2.3")
     assert f"torch 1.2.3 in '{old}', but this Coldframe runs with torch {VERSION}, 9.10;" in run(*command, COLDFRAME_PYTHON_TORCH=str(old)).stderr
@@ -168,7 +168,7 @@ def test_setup_gets_a_libtorch_that_is_found_then(two_versions, pip, tmp_path):
     coldframe = two_versions / "bin/coldframe"
     told = succeed(coldframe, "setup", "--cpu", **pip)
     folder = tmp_path / "cache/coldframe/torch-9.10"
-    assert f"LibTorch 9.10 is in {folder}" in told and "COLDFRAME_TORCH" not in told
+    assert f"LibTorch 9.10 is in {folder}" in told and "COLDFRAME_LIBTORCH" not in told
     calls = [line for line in (tmp_path / "calls").read_text().splitlines() if " install " in line]
     assert len(calls) == 2 and calls[0].endswith("torch==9.10.*") and calls[1].endswith("cuda-toolkit[cudart,cupti]==15.0.1")
     assert not (folder / "torch/lib/libtorch_cuda.so").exists()
@@ -189,12 +189,12 @@ def test_setup_adds_cudas_libraries_where_a_libtorch_without_them_is(two_version
 def test_setup_says_what_to_do_with_another_folder(two_versions, pip, tmp_path):
     told = succeed(two_versions / "bin/coldframe", "setup", "--gpu", "--torch", VERSION, "--prefix", tmp_path / "there", **pip)
     folder = tmp_path / f"there/torch-{VERSION}"
-    assert f"export COLDFRAME_TORCH={folder}/torch\n" in told and (folder / "torch/lib/libtorch_cuda.so").exists()
+    assert f"export COLDFRAME_LIBTORCH={folder}/torch\n" in told and (folder / "torch/lib/libtorch_cuda.so").exists()
 
 
 def test_setup_for_all_users(two_versions, pip):
     coldframe = two_versions / "bin/coldframe"
-    assert "COLDFRAME_TORCH" not in succeed(coldframe, "setup", "--cpu", "--system", **pip)
+    assert "COLDFRAME_LIBTORCH" not in succeed(coldframe, "setup", "--cpu", "--system", **pip)
     folder = two_versions / "lib/coldframe/libtorch"
     assert succeed(coldframe, "extract") == f"9.10 with {folder}/torch-9.10/torch/lib\n"
     shutil.rmtree(folder)

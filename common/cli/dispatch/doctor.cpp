@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 
 std::string origin_of(const LibTorch& libtorch) {
   std::error_code error;
-  if (const char* const name = std::getenv("COLDFRAME_TORCH"); name && *name)
-    return "COLDFRAME_TORCH names it";
+  if (const char* const name = std::getenv("COLDFRAME_LIBTORCH"); name && *name)
+    return "COLDFRAME_LIBTORCH names it";
   if (libtorch.folder == fs::weakly_canonical(own_folder() / "../../torch", error))
     return "beside Coldframe";
   if (const char* const python = std::getenv("COLDFRAME_PYTHON_TORCH");

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLibrary = "libtorch_cpu.so";
-constexpr const char* kVariable = "COLDFRAME_TORCH";
+constexpr const char* kVariable = "COLDFRAME_LIBTORCH";
 constexpr const char* kCompiledWith = COLDFRAME_TORCH_VERSION;  // "2.11"
 constexpr const char* kProgram = "coldframe-train_temporal";
 
@@ -111,7 +111,7 @@ fs::path cache_folder() {
 }
 
 constexpr const char* kRemedy =
-    "; `coldframe setup` gets one that fits, and COLDFRAME_TORCH names the folder of a torch "
+    "; `coldframe setup` gets one that fits, and COLDFRAME_LIBTORCH names the folder of a torch "
     "package";
 
 LibTorch of_installation(const std::vector<Programs>& installed) {

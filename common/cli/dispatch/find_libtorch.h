@@ -17,7 +17,7 @@ struct LibTorch {
 };
 
 // The first LibTorch that this Coldframe has programs for, and lets them find it:
-// the one that COLDFRAME_TORCH names, no other; else that beside an installed Coldframe (or of a
+// the one that COLDFRAME_LIBTORCH names, no other; else that beside an installed Coldframe (or of a
 // build folder); that which Python would import (COLDFRAME_PYTHON_TORCH, set by the Python
 // package); those of `coldframe setup`, of all users (lib/coldframe/libtorch) and of this one
 // ($XDG_CACHE_HOME/coldframe or ~/.cache/coldframe), the newest first.
