@@ -213,10 +213,11 @@ def test_wrong_options(tmp_path, voxels, words, message):
     assert message in extract(path, tmp_path / "x.h5", voxels, *words, expect=2)
 
 
-def test_weights_of_3d_models_are_refused_by_name(tmp_path):
-    path = write_nifti(tmp_path / "a.nii", made_values((8, 8, 8)), affine_of((2, 2, 2)))
-    done = coldframe("extract", "--input", path, "--out", tmp_path / "x.h5", "--weights", tmp_path / "3dino.pth", "--block", 112, *WINDOW, expect=2)
-    assert "give --backbone FILE; weights and folders of 3-D models, 3DINO's among them, are not read" in done.stderr
+def test_a_vit_of_images_is_refused(tmp_path):
+    path = write_nifti(tmp_path / "a.nii", made_values((32, 32, 32)), affine_of((2, 2, 2)))
+    done = coldframe("extract", "--input", path, "--out", tmp_path / "x.h5", "--random-weights", 0, "--architecture", "vit_tiny_patch16_224",
+                     "--pool", "cls", "--mean", 0.5, "--std", 0.5, "--block", 32, *WINDOW, expect=2)
+    assert "--block: the backbone takes images; leave it out, or choose a backbone of volumes" in done.stderr
 
 
 def study_of(folder):
