@@ -23,17 +23,18 @@ class LastMap(torch.nn.Module):
         return self.encoder(blocks)[-1]
 
 
-def export(out, weights=None, edge=96):
+def export(out, weights=None):
     encoder = SegResEncoder(init_filters=32, blocks_down=(1, 2, 2, 4, 4))
     if weights:
         from safetensors.torch import load_file
         encoder.load_state_dict(load_file(weights))
-    model, blocks = LastMap(encoder).eval(), torch.zeros(2, 1, edge, edge, edge)
+    model = LastMap(encoder).eval()
     if str(out).endswith(".pt2"):
+        blocks = torch.zeros(2, 1, 96, 96, 96)
         program = torch.export.export(model, (blocks,), dynamic_shapes=({0: torch.export.Dim("batch")},))
         torch._inductor.aoti_compile_and_package(program, package_path=str(out))
     else:
-        torch.jit.trace(model, blocks).save(str(out))
+        torch.jit.trace(model, torch.zeros(2, 1, 32, 32, 32)).save(str(out))  # convolutions: of any size
     return model
 
 

@@ -285,6 +285,7 @@ int run_extract(const std::vector<std::string>& arguments) {
   summary.license = options->license;
   summary.image_size = options->backbone.image_size;
   summary.clip_frames = backbone.clip_frames();
+  summary.block = backbone.block();
   summary.metadata_updated = part.shared() ? 0 : plan.metadata.size();
   summary.result = extract(plan.extract, *options, part, recipe, location, lock.get(), devices);
   summary.unchanged = plan.unchanged + summary.result.unchanged;

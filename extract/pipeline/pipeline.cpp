@@ -141,8 +141,10 @@ std::string describe_backbone(const ExtractSummary& summary) {
                    summary.license.empty() ? "" : ", licence " + summary.license);
   const std::string clip =
       summary.clip_frames > 1 ? concat("windows of ", summary.clip_frames, " ") : "";
-  return concat("backbone   ", shape_of(backbone), clip, "images of ", summary.image_size, "; ",
-                source, "\n");
+  const auto& [x, y, z] = summary.block;
+  const std::string input = x > 0 ? concat("blocks of ", x, "×", y, "×", z, " voxels")
+                                  : concat(clip, "images of ", summary.image_size);
+  return concat("backbone   ", shape_of(backbone), input, "; ", source, "\n");
 }
 
 constexpr std::size_t kShown = 20;
@@ -280,6 +282,7 @@ Json to_json(const ExtractSummary& summary) {
             {cache::kWeightsLicense, summary.license},
             {"image_size", summary.image_size},
             {"clip_frames", summary.clip_frames},
+            {"block", summary.block[0] > 0 ? Json(summary.block) : Json(nullptr)},
             {"extracted", {{"exams", result.exams}, {"frames", result.frames}}},
             {"views", result.views},
             {"seconds", json_number(result.seconds)},

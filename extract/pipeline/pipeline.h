@@ -68,6 +68,7 @@ struct ExtractSummary {
   frames::PatientNames patient_names;
   ImageSize image_size{};
   std::int64_t clip_frames = 1;
+  preprocess::Size3 block{};  // of volumes; zeros: there are none
   PipelineResult result;
   std::map<std::string, double> stages{};  // seconds, as StageTimes has them
   std::size_t unchanged = 0, metadata_updated = 0;

@@ -14,7 +14,7 @@ def test_features_are_monais(tmp_path):
     torch.manual_seed(0)
     reference = SegResEncoder(init_filters=32, blocks_down=(1, 2, 2, 4, 4)).eval()
     save_file(reference.state_dict(), tmp_path / "model.safetensors")
-    export_volume_encoder.export(tmp_path / "m.pt", tmp_path / "model.safetensors", edge=32)
+    export_volume_encoder.export(tmp_path / "m.pt", tmp_path / "model.safetensors")
     values = np.random.default_rng(0).integers(-1024, 2048, (32, 40, 32)).astype(np.int16)
     nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), tmp_path / "a.nii")
     done = loaded(BUILD / "bin/coldframe-extract").run(

@@ -1,9 +1,11 @@
 """A lesion that shows in three dimensions only: of the dots in each slice one stays at its place through eight slices, or none
 does. An encoder of volumes finds it, slices do not."""
 
+import csv
 import json
 
 import numpy as np
+import pytest
 import torch
 
 from volumes import affine_of, coldframe, extract, save, write_nifti
@@ -44,15 +46,34 @@ def auroc(cache, run):
     return model["metrics"]["auroc"]["mean_over_folds"]["value"]
 
 
-def test_an_encoder_of_volumes_finds_what_slices_do_not_show(tmp_path):
-    rng = np.random.default_rng(4)
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """64 volumes, and a run of an encoder of volumes on them."""
+    folder, rng = tmp_path_factory.mktemp("study"), np.random.default_rng(4)
     rows = ["exam,path,patient,label"]
     for number in range(64):
-        write_nifti(tmp_path / f"e{number}.nii", made_volume(rng, number % 2), affine_of((1, 1, 1)))
+        write_nifti(folder / f"e{number}.nii", made_volume(rng, number % 2), affine_of((1, 1, 1)))
         rows.append(f"e{number},e{number}.nii,p{number},{number % 2}")
-    (tmp_path / "x.csv").write_text("\n".join(rows) + "\n")
-    extract(tmp_path / "x.csv", tmp_path / "blocks.h5", save(Rods(), tmp_path / "rods.pt"), "--block", "20,20,16", "--window", "500,1000")
-    extract(tmp_path / "x.csv", tmp_path / "slices.h5", save(Slices(), tmp_path / "slices.pt"), "--image-size", 20, "--window", "500,1000",
+    (folder / "x.csv").write_text("\n".join(rows) + "\n")
+    save(Rods(), folder / "rods.pt")
+    extract(folder / "x.csv", folder / "blocks.h5", folder / "rods.pt", "--block", "20,20,16", "--pool", "volume", "--window", "500,1000")
+    return folder, auroc(folder / "blocks.h5", folder / "run")
+
+
+def test_an_encoder_of_volumes_finds_what_slices_do_not_show(study, tmp_path):
+    folder, of_volumes = study
+    extract(folder / "x.csv", tmp_path / "slices.h5", save(Slices(), tmp_path / "slices.pt"), "--image-size", 20, "--window", "500,1000",
             "--mean", 0, "--std", 1)
-    blocks, slices = auroc(tmp_path / "blocks.h5", tmp_path / "blocks"), auroc(tmp_path / "slices.h5", tmp_path / "slices")
-    assert blocks > 0.95 and slices < 0.75, (blocks, slices)
+    of_slices = auroc(tmp_path / "slices.h5", tmp_path / "run")
+    assert of_volumes > 0.95 and of_slices < 0.75, (of_volumes, of_slices)
+
+
+def test_a_bundle_reads_files_as_the_cache_was_made(study, tmp_path):
+    folder, _ = study
+    coldframe("bundle", "make", folder / "run", "--weights", folder / "rods.pt", "--license", "x", "--out", tmp_path / "x.bundle")
+    words = ["--other-patients", "--without-times", "--out"]
+    coldframe("predict", "--bundle", tmp_path / "x.bundle", "--input", folder / "x.csv", *words, tmp_path / "files.csv")
+    coldframe("predict", "--run", folder / "run", "--cache", folder / "blocks.h5", *words, tmp_path / "cache.csv")
+    a, b = (list(csv.DictReader((tmp_path / name).open())) for name in ("files.csv", "cache.csv"))
+    assert [row["exam"] for row in a] == [row["exam"] for row in b]
+    assert np.allclose([float(row["p_1"]) for row in a], [float(row["p_1"]) for row in b], atol=1e-5)

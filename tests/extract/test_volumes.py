@@ -96,7 +96,7 @@ def test_a_pooled_volume_is_the_mean_of_monais_stitched_map(tmp_path, shape, ble
     model = encoder(stride)
     summary = extract(path, tmp_path / "x.h5", save(model, tmp_path / "m.pt"), "--block", 16, "--block-overlap", 0.4, "--pool", "volume",
                       "--blend", blend, *WINDOW)
-    assert summary["dimension"] == 3 and summary["extracted"] == {"exams": 1, "frames": 1}
+    assert summary["dimension"] == 3 and summary["block"] == [16, 16, 16] and summary["extracted"] == {"exams": 1, "frames": 1}
     with torch.inference_mode():
         stitched = sliding_window_inference(monai_volume(path).as_tensor()[None], (16, 16, 16), 3, model, 0.4, mode=blend)
     ((features, _),) = rows_of(tmp_path / "x.h5").values()

@@ -46,6 +46,7 @@ SCRIPTS = {
     "tests/benchmarks/train/change": Small("--seeds 1 --cohorts change --parts ours --features made"),
     "tests/benchmarks/train/run": Small("--exams 64 --rounds 1 --batch 16"),
     "tests/benchmarks/vit/run": Small("--rounds 1 --batch 1 --size 224 --without compile"),
+    "tests/benchmarks/volumes/run": Small("--edge 64"),
     "tests/extract/decode/nifti_memory.py": Small("0.2"),
     "tests/extract/vit/test_vit.py": Small("--collect-only"),
     "tests/soak/covariates": Small("--exams 60", findings=True),
