@@ -18,7 +18,8 @@ BUILD = Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 PROGRAMS = ["coldframe", "coldframe-cache", "coldframe-make-exams", "coldframe-setup"]
 TORCH = next((ROOT / "build/venv/lib").glob("python3*/site-packages/torch"))
 VERSION = re.search(r"__version__ = '([\d.]+)", (TORCH / "version.py").read_text())[1].rpartition(".")[0]  # "2.11"
-REMEDY = "`coldframe setup` gets one that fits, and COLDFRAME_LIBTORCH names the folder of a torch package\n"
+REMEDY = ("run `coldframe setup`, which puts one that fits into a folder of its own, or name the folder of a torch package "
+          "that fits in COLDFRAME_LIBTORCH\n")
 
 
 def run(*command, **environment):
@@ -114,6 +115,16 @@ def test_another_version_of_torch_is_refused_in_one_sentence(prefix, tmp_path, v
     assert "Usage" in succeed(prefix / "bin/coldframe", "cache", "ls", "--help", COLDFRAME_LIBTORCH=str(torch))
 
 
+def test_a_newer_torch_that_python_would_import_from_beside_coldframe_is_named_once(prefix):
+    torch = fake_torch(prefix.parent / "torch", "2.99.0+cu150")
+    try:
+        done = run(prefix / "bin/coldframe", "train", "--help", COLDFRAME_PYTHON_TORCH=str(prefix / "../torch"))
+        assert done.returncode == 3
+        assert done.stderr == f"error: there is torch 2.99.0+cu150 in '{torch}', but this Coldframe runs with torch {VERSION}; {REMEDY}"
+    finally:
+        shutil.rmtree(torch)
+
+
 def test_a_build_folder_takes_the_torch_that_it_was_built_with(tmp_path):
     torch = fake_torch(tmp_path / "torch", f"{VERSION}.0")
     done = run(BUILD / "bin/coldframe", "train", "--help", COLDFRAME_LIBTORCH=str(torch))
@@ -176,6 +187,24 @@ def test_setup_gets_a_libtorch_that_is_found_then(two_versions, pip, tmp_path):
     assert "already" in succeed(coldframe, "setup", "--cpu", **pip | {"FAILS": "1"})
 
 
+def path_without_uv(folder):
+    """A PATH of what the script and the stand-in of pip need."""
+    (folder / "bin").mkdir()
+    for name in ("env", "sh", "bash", "dirname", "sed", "sort", "tail", "grep", "paste", "mkdir", "mktemp", "mv", "cp", "rm", "chmod", "touch", "du", "cut"):
+        (folder / "bin" / name).symlink_to(shutil.which(name))
+    return {"PATH": str(folder / "bin")}
+
+
+def test_setup_brings_pip_along_where_an_environment_has_none(two_versions, pip, tmp_path):
+    """As those of pipx and uv; uv is not on the PATH."""
+    (tmp_path / "pip").write_text(PIP)
+    (tmp_path / "python").write_text(f"""#!/bin/sh
+[ "$2" = venv ] && mkdir -p "$3/bin" && cp {tmp_path}/pip "$3/bin/python" && chmod 755 "$3/bin/python"
+""")
+    told = succeed(two_versions / "bin/coldframe", "setup", "--cpu", **pip | path_without_uv(tmp_path))
+    assert "LibTorch 9.10 is in" in told and [path.name for path in tmp_path.glob("cache/coldframe/*")] == ["torch-9.10"]
+
+
 def test_setup_adds_cudas_libraries_where_a_libtorch_without_them_is(two_versions, pip, tmp_path):
     """A login node has no GPU, and the home folder is the GPU node's, too."""
     coldframe = two_versions / "bin/coldframe"
@@ -208,11 +237,8 @@ def test_setup_for_all_users(two_versions, pip):
     (["--prefix", "/proc/none"], {}, 3, "cannot write to '/proc/none'; name another folder"),
     ([], {"COLDFRAME_PYTHON": "/bin/false", "WITHOUT": "uv"}, 3, "there is neither pip (of '/bin/false') nor uv")])
 def test_a_setup_that_fails_leaves_nothing(two_versions, pip, tmp_path, words, environment, code, told):
-    if "WITHOUT" in environment:  # a PATH of what the script needs
-        (tmp_path / "bin").mkdir()
-        for name in ("env", "bash", "dirname", "sed", "sort", "tail", "grep", "paste", "mkdir", "mktemp", "rm", "du", "cut"):
-            (tmp_path / "bin" / name).symlink_to(shutil.which(name))
-        environment = environment | {"PATH": str(tmp_path / "bin")}
+    if "WITHOUT" in environment:
+        environment = environment | path_without_uv(tmp_path)
     done = run(two_versions / "bin/coldframe", "setup", *words, **pip | environment)
     assert done.returncode == code and told in done.stderr
     assert not list(tmp_path.glob("cache/coldframe/*"))

@@ -111,8 +111,8 @@ fs::path cache_folder() {
 }
 
 constexpr const char* kRemedy =
-    "; `coldframe setup` gets one that fits, and COLDFRAME_LIBTORCH names the folder of a torch "
-    "package";
+    "; run `coldframe setup`, which puts one that fits into a folder of its own, or name the "
+    "folder of a torch package that fits in COLDFRAME_LIBTORCH";
 
 LibTorch of_installation(const std::vector<Programs>& installed) {
   std::vector<fs::path> looked;
@@ -127,21 +127,21 @@ LibTorch of_installation(const std::vector<Programs>& installed) {
       for (const Programs& one : installed)
         looked.push_back(setup / ("torch-" + one.version) / "torch");
   }
-  std::string others;
+  std::vector<std::string> others;
   std::error_code error;
   for (const fs::path& folder : looked) {
     if (folder.empty() || !fs::exists(folder / "lib" / kLibrary, error)) continue;
     const std::string version = version_of(folder);
     for (const Programs& one : installed)
       if (version.starts_with(one.version + ".")) return {folder, version, one.folder};
-    others +=
-        concat(others.empty() ? "" : ", ", "torch ",
-               version.empty() ? "of unknown version" : version, " in '", folder.string(), "'");
+    const std::string other = concat("torch ", version.empty() ? "of unknown version" : version,
+                                     " in '", fs::weakly_canonical(folder, error).string(), "'");
+    if (std::ranges::find(others, other) == others.end()) others.push_back(other);
   }
   if (others.empty())
     throw SystemError(
         concat("there is no LibTorch; this Coldframe runs with ", text_of(installed), kRemedy));
-  throw SystemError(concat("there is ", others, ", but this Coldframe runs with torch ",
+  throw SystemError(concat("there is ", join(others, ", "), ", but this Coldframe runs with torch ",
                            text_of(installed), kRemedy));
 }
 
