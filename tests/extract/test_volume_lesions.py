@@ -66,6 +66,7 @@ def test_an_encoder_of_volumes_finds_what_slices_do_not_show(study, tmp_path):
             "--mean", 0, "--std", 1)
     of_slices = auroc(tmp_path / "slices.h5", tmp_path / "run")
     assert of_volumes > 0.95 and of_slices < 0.75, (of_volumes, of_slices)
+    assert "embedded each block of a volume once" in (folder / "run/METHODS.md").read_text()
 
 
 def test_a_bundle_reads_files_as_the_cache_was_made(study, tmp_path):

@@ -83,13 +83,20 @@ std::string data_paragraph(const Json& config, const Json& result) {
   return text;
 }
 
+// What a backbone saw at a time.
+std::string input_of(const Json& features) {
+  if (features.value("preprocessing", Json::object()).contains("block")) return "block of a volume";
+  return features.contains("clip") ? "window of frames" : "frame";
+}
+
 std::string backbone_sentence(const Json& config) {
   const Json& features = config.at("recipe").at("features");
   if (!features.contains("backbone"))
     return concat("The features were made elsewhere, or are those of several streams: ",
                   settings(features), ".");
   const Json& backbone = features["backbone"];
-  std::string text = "A frozen backbone embedded each frame once. It is ";
+  std::string text =
+      concat("A frozen backbone embedded each ", input_of(features), " once. It is ");
   const std::string kind = shown(backbone.value("kind", Json("")));
   if (const Json shape = backbone.value("architecture", Json()); shape.is_object()) {
     text += concat("a vision transformer (Dosovitskiy et al., 2021) with ",
@@ -113,10 +120,10 @@ std::string features_paragraph(const Json& config) {
   const Json& recipe = config.at("recipe");
   const Json& features = recipe.at("features");
   std::string text = "## Features\n\n" + backbone_sentence(config);
-  for (const char* part : {"preprocessing", "reading"})
-    if (features.contains(part))
-      text += concat(
-          part == std::string("reading") ? " Files: " : " Frames: ", settings(features[part]), ".");
+  constexpr std::pair<const char*, const char*> kParts[] = {
+      {"preprocessing", "Pixels"}, {"clip", "Windows"}, {"reading", "Files"}};
+  for (const auto& [part, title] : kParts)
+    if (features.contains(part)) text += concat(" ", title, ": ", settings(features[part]), ".");
   return text + concat(" Stored: ", settings(recipe.at("storage")), ".\n");
 }
 

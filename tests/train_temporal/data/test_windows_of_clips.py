@@ -82,7 +82,9 @@ def test_windows_show_what_frames_without_order_do_not(study, tmp_path):
     assert clips["gru"] > 0.95 and clips["single"] > 0.95 and clips["mean"] > 0.95  # the motion lies within each window
     assert max(abs(clips[name] - 0.5) for name in ("blank", "clock")) < 0.25
     assert max(abs(value - 0.5) for value in frames.values()) < 0.3
-    assert (tmp_path / "clips/report.html").exists()
+    methods = (tmp_path / "clips/METHODS.md").read_text()
+    assert "embedded each window of frames once" in methods and " Windows: " in methods
+    assert "embedded each frame once" in (tmp_path / "frames/METHODS.md").read_text()
 
 
 def test_windows_overlap_and_are_uneven(study, tmp_path):
