@@ -444,6 +444,12 @@ def test_unknown_configs_of_clips_are_refused_by_name(tmp_path):
         features(folder, clips_of(8, 48), pool="mean")
 
 
+def test_long_clips_of_a_batch_go_one_by_one(tmp_path):
+    """Of more than 800 tokens, each is shared by all threads; shorter ones each thread computes by itself, as images."""
+    model, clips = clip_models.videomae(image_size=240), clips_of(8, 240, batch=3)
+    expect_all(save(model, tmp_path / "hub"), clips, {"mean": transformers_features(model, clips)["mean"]})
+
+
 # A process begins with the peak of the one that starts it, and that of the tests is large.
 PEAK_OF = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
