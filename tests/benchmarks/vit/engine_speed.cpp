@@ -1,8 +1,9 @@
 // The CPU engine for tests/benchmarks/vit/run.py, one line in, one line out, so that it takes turns
 // with its peers.
-//   engine_speed WEIGHTS.safetensors IMAGES.bin SIZE BATCH POOL PRECISION THREADS
-// Reads raw float32 images [BATCH, 3, SIZE, SIZE]. Each line on stdin runs one forward pass and
-// prints its wall seconds and CPU seconds; "features FILE" writes its result as raw float32.
+//   engine_speed WEIGHTS IMAGES.bin SIZE BATCH POOL PRECISION THREADS
+// Reads raw float32 images [BATCH, 3, SIZE, SIZE], or clips [BATCH, T, 3, SIZE, SIZE]. Each line on
+// stdin runs one forward pass and prints its wall seconds and CPU seconds; "features FILE" writes
+// its result as raw float32.
 
 #include <chrono>
 #include <ctime>
@@ -37,9 +38,11 @@ int run_engine_speed(const std::vector<std::string>& arguments) {
   std::ifstream in(arguments[1], std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   const std::int64_t size = options.image_size.height, batch = std::stoll(arguments[3]);
-  if (bytes.size() != static_cast<std::size_t>(batch * 3 * size * size) * sizeof(float))
+  const std::int64_t frames = backbone->clip_frames();
+  if (bytes.size() != static_cast<std::size_t>(batch * frames * 3 * size * size) * sizeof(float))
     throw DataError("the file of images has another size than BATCH and SIZE tell");
-  const torch::Tensor images = torch::from_blob(bytes.data(), {batch, 3, size, size});
+  torch::Tensor images = torch::from_blob(bytes.data(), {batch, frames, 3, size, size});
+  if (frames == 1) images = images.squeeze(1);
   std::cout << "ready" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     const auto started = std::chrono::steady_clock::now();

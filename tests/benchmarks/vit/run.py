@@ -9,71 +9,19 @@ precision, measured in the same rounds. fp16 takes part on processors with AVX51
 import argparse
 import os
 import pathlib
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
-import numpy
 import safetensors.torch
 import torch
 
 import models
 import peers
+from turns import SpeedProcess, measure, report, timed
 
 MODELS = [("vit_small_patch16_224", 224), ("vit_small_patch14_reg4_dinov2", 392),  # the second as RETFound-Green is
           ("vit_small_patch16_dinov3", 224), ("vit_small_plus_patch16_dinov3", 224), ("vit_base_patch16_224", 224)]
 REPO = pathlib.Path(__file__).resolve().parents[3]
-
-
-class EngineProcess:
-    """build/tests/vit_engine_speed: a line in, a line out."""
-
-    def __init__(self, program, *arguments):
-        self.process = subprocess.Popen([program, *map(str, arguments)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout.readline() == "ready\n", "vit_engine_speed did not start"
-
-    def run(self, order="run"):
-        self.process.stdin.write(order + "\n")
-        self.process.stdin.flush()
-        return tuple(map(float, self.process.stdout.readline().split()))
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-    def features(self, path):
-        self.run(f"features {path}")
-        return torch.from_numpy(numpy.fromfile(path, dtype=numpy.float32))
-
-
-def timed(function):
-    def run():
-        wall, cpu = time.perf_counter(), time.process_time()
-        function()
-        return time.perf_counter() - wall, time.process_time() - cpu
-    return run
-
-
-def measure(contenders, rounds):
-    for run in contenders.values():
-        run()
-        run()
-    times = {name: [] for name in contenders}
-    names = list(contenders)
-    for turn in range(rounds):
-        for name in names[turn % len(names):] + names[:turn % len(names)]:
-            times[name].append(contenders[name]())
-    return times
-
-
-def report(name, times, work, unit):
-    wall, cpu = zip(*times)
-    median = work / statistics.median(wall)
-    print(f"{name:<22}{median:>10.1f}{work / min(wall):>10.1f}{work / statistics.median(cpu):>12.1f}  {unit}")
-    return median
 
 
 def main():
@@ -104,7 +52,7 @@ def compare(options, name, size, batch, folder):
     has_fp16 = "avx512_fp16" in pathlib.Path("/proc/cpuinfo").read_text()
     precisions = ["fp32", "bf16"] + ["fp16"] * has_fp16
     program = options.build / "tests" / "vit_engine_speed"
-    engines = {precision: EngineProcess(program, folder / "weights.safetensors", folder / "images.bin", size,
+    engines = {precision: SpeedProcess(program, folder / "weights.safetensors", folder / "images.bin", size,
                                         batch, models.pooling(model), precision, options.threads)
                for precision in precisions}
     others = peers.all_peers(model, images, options.threads, folder, precisions)
