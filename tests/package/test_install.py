@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -295,3 +296,8 @@ def test_the_entry_point_without_torch_says_so_once(environment):
     assert done.returncode == 3 and done.stderr == f"error: there is no LibTorch; this Coldframe runs with {VERSION}; {REMEDY}"
     assert done.stderr.count("\n") == 1
     assert succeed(python.parent / "coldframe", "cache", "--help")
+
+
+def test_environments_takes_readmes_first_commands():
+    commands = runpy.run_path(str(ROOT / "tests/package/environments"))["first_commands"]()
+    assert [line.split()[:2] for line in commands] == [["coldframe", "doctor"], ["coldframe-make-exams", "--out"], ["coldframe", "train"]]
