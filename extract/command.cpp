@@ -222,6 +222,18 @@ int tell_doctor() {
   return static_cast<int>(ExitCode::kDone);
 }
 
+// A cache keeps the notes that it began with.
+void keep_license(const cache::CacheReader& cached, cache::Recipe& recipe) {
+  const std::string kept = cached.recipe().notes.value(cache::kWeightsLicense, ""),
+                    now = recipe.notes.value(cache::kWeightsLicense, "");
+  if (kept == now) return;
+  if (!now.empty())
+    log_warning(concat("the cache states ", kept.empty() ? "no licence" : "the licence " + kept,
+                       " of the weights, and keeps it: ", now, " is not stored"));
+  recipe.notes.erase(cache::kWeightsLicense);
+  if (!kept.empty()) recipe.notes[cache::kWeightsLicense] = kept;
+}
+
 }  // namespace
 
 int run_extract(const std::vector<std::string>& arguments) {
@@ -253,6 +265,7 @@ int run_extract(const std::vector<std::string>& arguments) {
   check_recipe(recipe, cached, *options);
 
   if (cached) check_patients(input.patients, *cached, options->out);
+  if (cached) keep_license(*cached, recipe);
   TakenPart taken(part, *options, input, location);
   ExtractSummary summary;
   summary.patients = frames::count_patients(input);
@@ -282,7 +295,7 @@ int run_extract(const std::vector<std::string>& arguments) {
   summary.cut = cut_of(*options, backbone);
   summary.backbone = backbone.describe();
   summary.weights = recipe.notes.value("weights", "");
-  summary.license = options->license;
+  summary.license = recipe.notes.value(cache::kWeightsLicense, "");
   summary.image_size = options->backbone.image_size;
   summary.clip_frames = backbone.clip_frames();
   summary.block = backbone.block();

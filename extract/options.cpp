@@ -1,6 +1,7 @@
 #include "extract/options.h"
 
 #include <algorithm>
+#include <cctype>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -131,10 +132,32 @@ void apply_config(const GivenWords& given, ExtractOptions& options) {
   if (config) follow_config(*config, options);
 }
 
+constexpr std::size_t kMostOfLicense = 200;
+constexpr std::string_view kLicenseMarks = " .,:;/()+_-";
+
+// It goes into pages, as it is.
+bool is_license(std::string_view text) {
+  return !text.empty() && text.size() <= kMostOfLicense &&
+         std::ranges::all_of(text, [](unsigned char c) {
+           return std::isalnum(c) || kLicenseMarks.find(static_cast<char>(c)) != kLicenseMarks.npos;
+         });
+}
+
 // The option goes before the card.
 void take_license(ExtractOptions& options) {
-  if (!options.license.empty() || options.backbone.weights.empty()) return;
-  options.license = vit::license_in_card(vit::find_weight_files(options.backbone.weights));
+  if (options.license.empty() && !options.backbone.weights.empty()) {
+    const std::string stated =
+        vit::license_in_card(vit::find_weight_files(options.backbone.weights));
+    if (is_license(stated))
+      options.license = stated;
+    else if (!stated.empty())
+      log_warning(concat("the card of the weights states a licence that is no name or link (",
+                         printable(stated.substr(0, kMostOfLicense)), "); give it with --license"));
+  } else if (!options.license.empty() && !is_license(options.license)) {
+    throw ConfigError(concat("--license '", printable(options.license.substr(0, kMostOfLicense)),
+                             "': expected a name or a link of at most ", kMostOfLicense,
+                             " letters, digits and ", kLicenseMarks));
+  }
 }
 
 // A dry run needs no backbone, and takes what it can tell of it.
@@ -324,7 +347,8 @@ OptionRows clip_options(ExtractOptions& options) {
 void follow_length(vit::BackboneOptions& backbone) {
   if (backbone.clip_frames > 0 || backbone.takes_blocks()) return;
   const auto named = vit::named_architecture(backbone);
-  if (named && named->takes_clips()) backbone.clip_frames = named->frames;
+  if (named && named->takes_clips() && !named->takes_volumes())
+    backbone.clip_frames = named->frames;
 }
 
 // The rule of a length that is not known yet is settled with the backbone.
@@ -904,8 +928,7 @@ OptionRows pixel_options(ExtractOptions& options) {
       {"spacing", "MM[,MM,MM]",
        with_restore(parsed(options.spacing_mm, parse_spacing), restore_spacing),
        "resample to MM millimetres per pixel, after the crop; with --block per voxel, or along "
-       "each "
-       "axis of --orientation",
+       "each axis of --orientation",
        "", "features.preprocessing.spacing_mm"},
       {"tiles", "OVERLAP", number(p.tiles.overlap, {0, 0.9}),
        "slide a window over large frames and average its features, e.g. 0.25 (default overlap)",
@@ -942,7 +965,7 @@ void size_tiles(const GivenWords& given, ExtractOptions& options) {
 
 namespace {
 
-constexpr std::int64_t kMaxBlockSide = 1024;
+constexpr std::int64_t kMaxBlockSide = 512;
 
 void require_block(const preprocess::Size3& block, const std::string& text) {
   const auto is_side = [](std::int64_t side) { return side >= 1 && side <= kMaxBlockSide; };
@@ -1044,7 +1067,12 @@ void finish_volumes(ExtractOptions& options) {
     throw ConfigError(
         "--block needs --window CENTER,WIDTH or LOW%,HIGH%: these values become 0 and 1, and the "
         "right ones belong to the encoder (37.5,425 are -175 to 250 HU)");
-  if (p.crop != frames::CropRule{}) throw ConfigError("--crop of volumes is body, or none");
+  if (p.crop != frames::CropRule{})
+    throw ConfigError(concat("--crop '", preprocess::to_text(p.crop),
+                             "' is of frames; with --block give body, or leave it out"));
+  if (rule.is_pooled && options.min_frames > 1)
+    throw ConfigError(concat("--min-frames ", options.min_frames,
+                             " counts rows, and --pool volume gives one; leave it out"));
   if (!rule.is_pooled && rule.blend != preprocess::Blend::kConstant)
     throw ConfigError("--blend needs --pool volume: a row for each block is of that block alone");
   for (auto* channels : {&p.mean, &p.std})

@@ -153,8 +153,10 @@ void Volume::set_plane(std::size_t plane, std::span<const double> values) {
   if (!reals_ && !std::ranges::all_of(values, is_integer)) turn_to_reals(plane);
   const std::size_t at = geometry_.places[plane] * values.size();
   if (reals_)
-    std::ranges::transform(values, reals_.get() + at,
-                           [](double v) { return static_cast<float>(v); });
+    std::ranges::transform(values, reals_.get() + at, [](double v) {
+      constexpr double kMost = std::numeric_limits<float>::max();
+      return static_cast<float>(std::isfinite(v) ? std::clamp(v, -kMost, kMost) : v);
+    });
   else
     std::ranges::transform(values, integers_.get() + at,
                            [](double v) { return static_cast<std::int16_t>(v); });

@@ -251,6 +251,22 @@ void DecodeStage::read_frames(const frames::OpenedExam& opened, frames::SourceDi
   if (windows.of_clips()) note_window_columns(windows, info);
 }
 
+namespace {
+
+// A block has voxels of several slices, so that it takes only what these have in common.
+void require_one_value_each(const frames::ExamList& input, const frames::ExamSpec& exam) {
+  for (std::size_t c = 0; c < input.frame_columns.size(); ++c)
+    for (const frames::ExamItem& item : exam.items)
+      if (const auto& first = exam.items.front().frame_columns.at(c);
+          item.frame_columns.at(c) != first)
+        throw DataError(concat("its slices have several values of the frame column '",
+                               input.frame_columns[c], "' ('", first, "' and '",
+                               item.frame_columns.at(c),
+                               "'), and a block lies in several slices; leave the column out"));
+}
+
+}  // namespace
+
 // A volume is read whole: it has no rows that could be lost.
 void DecodeStage::read_blocks(const frames::OpenedExam& opened, frames::SourceDigest& digest,
                               DecodedExam& result, bool& stopped) {
@@ -273,6 +289,7 @@ void DecodeStage::read_blocks(const frames::OpenedExam& opened, frames::SourceDi
   for (const frames::ExamItem& item : exam.items) were_read.insert(item.path);
   finish(opened, digest, were_read, result, stopped);
   if (stopped) return;
+  require_one_value_each(exams_, exam);
   info.frame_columns = frame_columns_of(exams_, exam, std::vector<std::size_t>(info.frames(), 0));
   volume.note_columns(info);
 }

@@ -129,10 +129,6 @@ std::optional<Precision> decide_precision(const ExtractOptions& options,
   return named;
 }
 
-}  // namespace
-
-namespace {
-
 bool has_large_inputs(const ExtractOptions& options) {
   return options.selection.windows.is_of_clips() || options.preprocessing.volume.is_on();
 }

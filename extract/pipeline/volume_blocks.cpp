@@ -43,10 +43,10 @@ ExamBlocks::ExamBlocks(const frames::ExamSpec& exam, const frames::OpenedExam& o
 
 std::vector<std::uint8_t> ExamBlocks::read(std::size_t block,
                                            std::vector<std::uint8_t> memory) const {
-  std::vector<float> values(static_cast<std::size_t>(preprocess::voxels_of(rule_.block)));
-  preprocess::resample(*volume_, grid_, range_, blocks_->begin(block), rule_.block, values);
-  memory.resize(values.size() * sizeof(float));
-  std::memcpy(memory.data(), values.data(), memory.size());
+  const auto voxels = static_cast<std::size_t>(preprocess::voxels_of(rule_.block));
+  memory.resize(voxels * sizeof(float));
+  preprocess::resample(*volume_, grid_, range_, blocks_->begin(block), rule_.block,
+                       {reinterpret_cast<float*>(memory.data()), voxels});
   return memory;
 }
 

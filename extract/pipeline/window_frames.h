@@ -39,8 +39,7 @@ struct ExamWindows {
 };
 
 // What users call the inputs of a backbone ("frame", "window", "block") and the rows of its
-// features
-// ("frame", "window", "step", "block", "volume").
+// features ("frame", "window", "step", "block", "volume").
 std::string input_name_of(const vit::Backbone& backbone);
 std::string row_name_of(const vit::Backbone& backbone);
 

@@ -359,8 +359,9 @@ class VitBackbone : public Backbone {
   torch::Tensor exact_features(const torch::Tensor& images) {
     const StageTimer timer(times_.get(), "check_fp32");
     const torch::InferenceMode guard;
-    return of_each(images,
-                   [&](const torch::Tensor& image) { return model_->forward(image, features_); });
+    return of_each(images, [&](const torch::Tensor& image) {
+      return model_->forward(takes_blocks() ? planes_of(image) : image, features_);
+    });
   }
 
   torch::Tensor features_of(const torch::Tensor& images) {
@@ -432,12 +433,6 @@ BackboneOptions by_planes(BackboneOptions options) {
   if (!options.takes_blocks()) return options;
   options.clip_frames = options.block[0];
   options.image_size = {options.block[1], options.block[2]};
-  if (options.check)
-    options.check = [check = options.check]() -> CheckInput {
-      CheckInput input = check();
-      if (input.images.defined()) input.images = planes_of(input.images);
-      return input;
-    };
   return options;
 }
 

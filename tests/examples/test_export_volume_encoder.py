@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from monai.networks.nets.segresnet_ds import SegResEncoder
 from safetensors.torch import save_file
-from training_support import BUILD, loaded
+from training_support import coldframe
 
 
 def test_features_are_monais(tmp_path):
@@ -17,9 +17,9 @@ def test_features_are_monais(tmp_path):
     export_volume_encoder.export(tmp_path / "m.pt", tmp_path / "model.safetensors")
     values = np.random.default_rng(0).integers(-1024, 2048, (32, 40, 32)).astype(np.int16)
     nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), tmp_path / "a.nii")
-    done = loaded(BUILD / "bin/coldframe-extract").run(
-        ["--input", tmp_path / "a.nii", "--backbone", tmp_path / "m.pt", "--block", 32, "--window", "512,3072", "--device", "cpu",
-         "--precision", "fp32", "--store", "float32", "--out", tmp_path / "x.h5"])
+    done = coldframe(
+        "extract", "--input", tmp_path / "a.nii", "--backbone", tmp_path / "m.pt", "--block", 32, "--window", "512,3072", "--device", "cpu",
+         "--precision", "fp32", "--store", "float32", "--out", tmp_path / "x.h5")
     assert done.returncode == 0, done.stderr
     scaled = torch.tensor((values + 1024) / 3072, dtype=torch.float32)
     blocks = torch.stack([scaled[:, start:start + 32] for start in (0, 8)])[:, None]

@@ -69,6 +69,15 @@ def test_an_encoder_of_volumes_finds_what_slices_do_not_show(study, tmp_path):
     assert "embedded each block of a volume once" in (folder / "run/METHODS.md").read_text()
 
 
+def test_training_warns_of_models_that_read_blocks_in_order(study, tmp_path):
+    folder, _ = study
+    extract(folder / "x.csv", tmp_path / "x.h5", folder / "rods.pt", "--block", "12,12,12", "--window", "500,1000")
+    words = ["--cache", tmp_path / "x.h5", "--target", "label", "--folds", 2, "--epochs", 1, "--bootstrap", 10]
+    for model, warns in (("gru", True), ("mean", False)):
+        done = coldframe("train", *words, "--model", model, "--out", tmp_path / model)
+        assert ("--model mean or --model attention reads them as a set" in done.stderr) == warns
+
+
 def test_a_bundle_reads_files_as_the_cache_was_made(study, tmp_path):
     folder, _ = study
     coldframe("bundle", "make", folder / "run", "--weights", folder / "rods.pt", "--license", "x", "--out", tmp_path / "x.bundle")

@@ -5,6 +5,7 @@ import json
 import shutil
 
 import h5py
+import nibabel
 import numpy as np
 import pytest
 import torch
@@ -183,7 +184,7 @@ class FourAxes(torch.nn.Module):
 @pytest.mark.parametrize("model, message", [
     (OfBatch(), "its features of a block depend on the other blocks of the batch"), (NotANumber(), "infinite or no number"),
     (FourAxes(), "expected [2, D], [2, tokens, D] or a map [2, D, x, y, z]"),
-    (torch.nn.Conv3d(2, 3, 3), "it fails on 1 blocks of 1 × 8 × 8 × 8 voxels in fp32")])
+    (torch.nn.Conv3d(2, 3, 3), "it fails on 1 block of 1 × 8 × 8 × 8 voxels in fp32")])
 def test_modules_that_are_no_encoder_of_blocks(tmp_path, model, message):
     path = write_nifti(tmp_path / "a.nii", made_values((8, 8, 8)), affine_of((2, 2, 2)))
     said = extract(path, tmp_path / "x.h5", save(model, tmp_path / "m.pt"), "--block", 8, *WINDOW, expect=3)
@@ -203,7 +204,7 @@ def test_modules_that_are_no_encoder_of_blocks(tmp_path, model, message):
     (["--block", 8, *WINDOW, "--block-overlap", 1], "--block-overlap 1: expected 0 or more and less than 1"),
     (["--block", 8, *WINDOW, "--blend", "gaussian"], "--blend needs --pool volume"),
     (["--block", 8, *WINDOW, "--pool", "cls"], "--pool 'cls': of volumes it is mean, a row for each block (default), or volume"),
-    (["--block", 8, *WINDOW, "--crop", "auto"], "--crop of volumes is body, or none"),
+    (["--block", 8, *WINDOW, "--crop", "auto"], "--crop 'auto' is of frames; with --block give body, or leave it out"),
     (["--block", 8, *WINDOW, "--mean", "0.1,0.2,0.3"], "--mean and --std of volumes are one number each"),
     (["--spacing", "1,1,2", "--mean", 0, "--std", 1], "--spacing with three numbers needs --block"),
     (["--crop", "body", "--mean", 0, "--std", 1], "--crop body needs --block"),
@@ -211,6 +212,39 @@ def test_modules_that_are_no_encoder_of_blocks(tmp_path, model, message):
 def test_wrong_options(tmp_path, voxels, words, message):
     path = write_nifti(tmp_path / "a.nii", made_values((8, 8, 8)), affine_of((2, 2, 2)))
     assert message in extract(path, tmp_path / "x.h5", voxels, *words, expect=2)
+
+
+def test_values_that_are_no_numbers(tmp_path, voxels):
+    values = np.zeros((8, 8, 8), np.float32)
+    values[0, 0, 0], values[1, 1, 1], values[2, 2, 2], values[3, 3, 3] = np.inf, -np.inf, np.nan, 3e38
+    for name, these in (("float32", values), ("float64", values.astype(np.float64) * 1e3)):
+        path = write_nifti(tmp_path / f"{name}.nii", these, affine_of((2, 2, 2)))
+        extract(path, tmp_path / f"{name}.h5", voxels, "--block", 8, "--window", "0,2")
+        ((features, _),) = rows_of(tmp_path / f"{name}.h5").values()
+        block = features[0].reshape(8, 8, 8)
+        assert [block[i, i, i] for i in range(5)] == [1, 0, 0, 1, 0.5]
+    path = write_nifti(tmp_path / "nan.nii", np.full((8, 8, 8), np.nan, np.float32), affine_of((2, 2, 2)))
+    summary = extract(path, tmp_path / "nan.h5", voxels, "--block", 8, *WINDOW, expect=1)
+    assert "none of its values is a finite number" in str(summary)
+
+
+@pytest.mark.parametrize("length", [0, np.nan])
+def test_a_header_without_lengths_is_refused(tmp_path, voxels, length):
+    """libnifti takes 1 mm for them."""
+    image = nibabel.Nifti1Image(made_values((8, 8, 8)), None)
+    image.header["qform_code"], image.header["pixdim"][1:4] = 1, [2, 2, 2]
+    nibabel.save(image, tmp_path / "a.nii")
+    content = bytearray((tmp_path / "a.nii").read_bytes())
+    content[88:92] = np.float32(length).tobytes()  # pixdim[3]
+    (tmp_path / "a.nii").write_bytes(content)
+    said = extract(tmp_path / "a.nii", tmp_path / "x.h5", voxels, "--block", 8, *WINDOW, expect=1)
+    assert "does not state where its values lie" in said["failures"][0]["reason"]
+
+
+def test_too_many_blocks_are_refused(tmp_path, voxels):
+    path = write_nifti(tmp_path / "a.nii", made_values((24, 24, 24)), affine_of((1, 1, 1)))
+    said = extract(path, tmp_path / "x.h5", voxels, "--block", 1, "--spacing", 0.03, *WINDOW, expect=1)
+    assert "it would be cut into more than 1000000 blocks; check --block, --spacing and --block-overlap" in str(said)
 
 
 def test_a_vit_of_images_is_refused(tmp_path):

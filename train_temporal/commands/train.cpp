@@ -135,6 +135,15 @@ bool reads_in_order(const ModelConfig& model) {
   return model.architecture->ordered;
 }
 
+// Blocks of a volume have an order that means nothing.
+std::string warn_of_blocks(const cache::Recipe& recipe, const TrainOptions& options) {
+  const Json pixels = recipe.features.value("preprocessing", Json::object());
+  const bool rows_are_blocks = pixels.contains("block") && !pixels.contains("blend");
+  if (!rows_are_blocks || std::ranges::none_of(trained_models(options), reads_in_order)) return "";
+  return "rows are blocks of volumes, whose order means nothing, and a model reads them in it: "
+         "--model mean or --model attention reads them as a set";
+}
+
 // Of those to be trained, the models that would see the time since a zero that all exams share.
 std::vector<std::string> models_of_zero(const TrainOptions& options) {
   if (options.time == TimeInput::kIntervals) return {};
@@ -713,6 +722,8 @@ void TrainingRun::complete_cohort() {
   if (std::string falling = warn_of_falling_times(cohort_.cache, cohort_.labeled());
       !falling.empty())
     cohort_.warnings.push_back(std::move(falling));
+  if (std::string blocks = warn_of_blocks(cohort_.cache.recipe(), options_); !blocks.empty())
+    cohort_.warnings.push_back(std::move(blocks));
   for (const std::string& warning : cohort_.warnings) log_warning(warning);
 }
 

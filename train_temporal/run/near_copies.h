@@ -11,7 +11,7 @@
 // The latter ratio r is as small as that with probability r^m among exams that m numbers describe
 // (Facco et al. 2017, doi:10.1038/s41598-017-11873-y). r^m is at most 0.1 / the number of exams.
 // The ratio of an exam's next two distances is as small as s with probability s^2m: its median
-// gives m, whether or not most exams have a copy.
+// gives m. Where most exams have a copy it cannot, and the limit becomes 0.7.
 //
 // Nothing is said of exams with a single frame, and three copies of one exam hide one another.
 #pragma once

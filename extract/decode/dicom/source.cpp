@@ -319,8 +319,11 @@ class DicomSource : public FileSource {
       for (const std::int64_t stored : image_->times.stored) {
         const RawFrame raw = image_->frames.read(*bytes, stored);
         const Samples samples(raw);
-        for (std::size_t i = 0; i < values.size(); ++i)
-          values[i] = image_->grey.value(stored, samples.value(i));
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          const double sample = samples.value(i);  // padding has no value: it becomes black
+          values[i] = image_->grey.is_padding(sample) ? std::numeric_limits<double>::quiet_NaN()
+                                                      : image_->grey.value(stored, sample);
+        }
         sink(values);
       }
     });

@@ -339,6 +339,9 @@ void Parser<Header>::read_orientation() {
     const Matrix3 transform = qform(origin);
     result_.orientation = closest_ras(transform);
     place(transform, origin);
+    for (std::size_t axis = 0; axis < 3; ++axis)  // libnifti takes 1 for what is no length
+      if (!(raw_.pixdim[axis + 1] > 0) || !std::isfinite(raw_.pixdim[axis + 1]))
+        result_.axes[axis].fill(kNotStated);
   } else {
     // As nibabel's get_base_affine(): zero lies in the middle of the volume.
     for (int axis = 0; axis < 3; ++axis) {

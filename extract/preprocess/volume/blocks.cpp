@@ -29,6 +29,8 @@ void require_orientation(const std::string& orientation) {
 
 BlockGrid::BlockGrid(const Size3& volume, const VolumeRule& rule)
     : volume_(volume), block_(rule.block), pad_{}, blend_(rule.blend) {
+  constexpr double kMaxBlocks = 1e6;
+  double blocks = 1;
   for (std::size_t axis = 0; axis < 3; ++axis) {
     const std::int64_t edge = block_[axis], whole = std::max(volume[axis], edge);
     pad_[axis] = (whole - volume[axis]) / 2;
@@ -37,6 +39,10 @@ BlockGrid::BlockGrid(const Size3& volume, const VolumeRule& rule)
     std::int64_t start = 0;
     for (; start + edge < whole; start += step) starts_[axis].push_back(start);
     starts_[axis].push_back(whole - edge);
+    if (static_cast<double>(starts_[axis].size()) * blocks > kMaxBlocks)
+      throw DataError(concat("it would be cut into more than ", fixed(kMaxBlocks, 0),
+                             " blocks; check --block, --spacing and --block-overlap"));
+    blocks *= static_cast<double>(starts_[axis].size());
   }
 }
 

@@ -53,7 +53,7 @@ std::vector<Between> neighbours(const VolumeGrid::Axis& axis, std::int64_t strid
 }
 
 double between(double low, double high, double towards_high) {
-  return low + (high - low) * towards_high;
+  return towards_high > 0 ? low + (high - low) * towards_high : low;  // an infinity stays one
 }
 
 float in_window(double value, const frames::ValueRange& range) {
@@ -225,7 +225,21 @@ void crop_to_body(const frames::Volume& volume, const frames::ValueRange& range,
   grid.crop(box.begin, size);
 }
 
+namespace {
+
+void require_values(const frames::Volume& volume) {
+  bool any = false;
+  volume.with_values([&](const auto* values) {
+    const auto is_finite = [](auto value) { return std::isfinite(static_cast<double>(value)); };
+    any = std::any_of(values, values + volume.geometry().voxels(), is_finite);
+  });
+  if (!any) throw DataError("none of its values is a finite number");
+}
+
+}  // namespace
+
 frames::ValueRange range_of(const frames::Volume& volume, const frames::Window& window) {
+  require_values(volume);
   if (window.kind == frames::Window::Kind::kFixed)
     return {window.center - window.width / 2, window.center + window.width / 2};
   frames::ValueSurvey survey;
@@ -233,10 +247,10 @@ frames::ValueRange range_of(const frames::Volume& volume, const frames::Window& 
     for (std::int64_t i = 0; i < volume.geometry().voxels(); ++i)
       survey.add(static_cast<double>(values[i]));
   });
-  if (survey.empty()) throw DataError("none of its values is a finite number");
   const frames::ValueRange range = survey.range(window);
   if (!(range.low < range.high))
-    throw DataError(concat("its values at the percentiles of --window are both ", range.low));
+    throw DataError(concat("its values at the percentiles of --window are both ", range.low,
+                           "; give wider ones, or --window CENTER,WIDTH"));
   return range;
 }
 

@@ -485,7 +485,7 @@ class CompiledBackbone : public Backbone {
       if (text.find("out of memory") != text.npos || text.find("allocate memory") != text.npos)
         throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, module_->cause_of(error));
       throw DataError(concat(
-          "it fails on ", images.size(0), " ", input(), "s of ",
+          "it fails on ", plural(static_cast<std::size_t>(images.size(0)), input()), " of ",
           of_clips() ? concat(clip_frames_, " frames (", word_for(kClipAxes, axes_), ") of ") : "",
           takes_blocks()
               ? concat(channels_, " × ", block_[0], " × ", block_[1], " × ", block_[2], " voxels")

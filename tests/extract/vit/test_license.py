@@ -48,6 +48,23 @@ def test_the_option_goes_before_the_card(folder, tmp_path):
     assert ", licence cc-by-nc-nd-4.0" in loaded_program.coldframe("cache", "info", tmp_path / "x.h5").stdout
 
 
+def test_a_licence_is_a_name_or_a_link(folder, tmp_path):
+    (folder / "README.md").write_text("---\nlicense: <script>alert(1)</script>\n---\n")
+    assert extracted(folder, tmp_path / "x.h5") == ("", "")
+    for text in ("<script>", "a\nb", "x" * 201):
+        done = loaded_program.coldframe("extract", "--input", folder / "a.png", "--weights", folder, "--mean", 0.5, "--std", 0.5, "--pool", "cls",
+                                        "--device", "cpu", "--out", tmp_path / "y.h5", "--license", text)
+        assert done.returncode == 2 and "expected a name or a link of at most 200" in done.stderr
+    assert not (tmp_path / "y.h5").exists()
+
+
+def test_a_cache_keeps_the_licence_that_it_began_with(folder, tmp_path):
+    (folder / "README.md").write_text("no card")
+    extracted(folder, tmp_path / "x.h5", "--license", "mit")
+    assert extracted(folder, tmp_path / "x.h5", "--license", "apache-2.0") == ("mit", "mit")
+    assert extracted(folder, tmp_path / "x.h5") == ("mit", "mit")
+
+
 def test_a_page_that_is_no_card_states_none(folder, tmp_path):
     for content in (b"# A folder of mine\nlicense: mit\n", b"---\nlicense: \xff\xfe\n---\n", b"---\nlicense: mit\n---\n" + b" " * (1 << 20)):
         (folder / "README.md").write_bytes(content)
