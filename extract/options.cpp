@@ -1,8 +1,8 @@
 #include "extract/options.h"
 
 #include <algorithm>
-#include <cctype>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 
