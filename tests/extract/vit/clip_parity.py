@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Encoders of clips at full width and depth, random weights: Coldframe beside transformers and beside the authors' code.
+"""Encoders of clips and volumes at full width and depth, random weights: Coldframe beside transformers and beside the
+authors' code.
 
     build/test-venv/bin/python tests/extract/vit/clip_parity.py [--only WORD…] [--authors FOLDER] [--precisions fp32 bf16 fp16]
 
 Prints a row for each size: the greatest difference of the features (the mean of tokens, as each family ends) in fp32,
-relative to the largest, and their cosine in bf16 and fp16; exit code 1 where one is beyond 1e-5, or below 0.9999. FOLDER
-has clones of MCG-NJU/VideoMAE, OpenGVLab/VideoMAEv2 and facebookresearch/vjepa2, each under its name, and their packages
-(einops) are installed; rows of it compare one file of weights as the authors' training writes it. Sizes go one after the
-other. One of a billion weights needs 12 GiB of memory and is left out unless --only names it (giant).
+relative to the largest (of 3DINO the class token), and their cosine in bf16 and fp16; exit code 1 where one is beyond
+1e-5, or below 0.9999. FOLDER has clones of MCG-NJU/VideoMAE, OpenGVLab/VideoMAEv2, facebookresearch/vjepa2 and
+AICONSlab/3DINO, each under its name, and their packages (einops) are installed; rows of it compare one file of weights
+as the authors' training writes it. Sizes go one after the other. One of a billion weights needs 12 GiB of memory and is
+left out unless --only names it (giant).
 """
 
 import argparse
@@ -22,9 +24,12 @@ import transformers
 import clip_models
 from timm_models import train_like
 from vit_features import FP32_DIFFERENCE, HALF_COSINE, cosine, difference, features
+from volume_models import volumes_of
 
 SHAPES = {"small": (384, 6, 12), "base": (768, 12, 12), "large": (1024, 16, 24), "huge": (1280, 16, 32), "giant": (1408, 22, 40)}
-SIZES = {"videomae": ["small", "base", "large", "huge"], "videomae2": ["small", "base", "giant"], "vjepa2": ["large", "huge", "giant"]}
+SIZES = {"videomae": ["small", "base", "large", "huge"], "videomae2": ["small", "base", "giant"], "vjepa2": ["large", "huge", "giant"],
+         "3dino": ["large"]}
+OF_AUTHORS_ALONE = ("videomae2", "3dino")
 
 
 def of_transformers(family, size, folder):
@@ -40,7 +45,7 @@ def of_transformers(family, size, folder):
 
 def imported(folder, module):
     """A module of one of the authors' repositories, whose packages have the same names."""
-    for name in [name for name in sys.modules if name.split(".")[0] in ("src", "models")]:
+    for name in [name for name in sys.modules if name.split(".")[0] in ("src", "models", "dinov2")]:
         del sys.modules[name]
     sys.path.insert(0, str(folder))
     try:
@@ -56,6 +61,11 @@ def of_the_authors(family, size, folder, clones):
         model = train_like(make(img_size=(256, 256), num_frames=16, tubelet_size=2, use_rope=True, use_sdpa=True), 0)
         torch.save({"target_encoder": {f"module.backbone.{name}": tensor for name, tensor in model.state_dict().items()}}, path)
         return path, lambda clips: model(clips.transpose(1, 2)).mean(1), {"frames": 16}
+    if family == "3dino":
+        make = getattr(imported(clones / "3DINO", "dinov2.models.vision_transformer"), f"vit_{size}_3d")
+        model = train_like(make(patch_size=16, img_size=112, init_values=1e-5, block_chunks=4), 0)
+        torch.save({"teacher": {f"backbone.{name}": tensor for name, tensor in model.state_dict().items()}}, path)
+        return path, lambda volumes: model.forward_features(volumes)["x_norm_clstoken"], {"block": 112}
     clone, module = {"videomae": ("VideoMAE", "modeling_finetune"), "videomae2": ("VideoMAEv2", "models.modeling_finetune")}[family]
     patch = 14 if size == "giant" else 16
     model = train_like(getattr(imported(clones / clone, module), f"vit_{size}_patch{patch}_224")(
@@ -68,7 +78,8 @@ def of_the_authors(family, size, folder, clones):
 def row(family, size, precisions, clones):
     """Its figures by precision."""
     with tempfile.TemporaryDirectory() as folder:
-        folder, clips = pathlib.Path(folder), clip_models.clips_of(16, 256 if family == "vjepa2" else 224, batch=1)
+        folder = pathlib.Path(folder)
+        clips = volumes_of(112, 112, 112, batch=1) if family == "3dino" else clip_models.clips_of(16, 256 if family == "vjepa2" else 224, batch=1)
         if clones:
             weights, compute, settings = of_the_authors(family, size, folder, clones)
         else:
@@ -77,7 +88,7 @@ def row(family, size, precisions, clones):
         del compute  # and the model, before Coldframe takes its memory
         figures = {}
         for precision in precisions:
-            found, _ = features(weights, clips, pool="mean", precision=precision, **settings)
+            found, _ = features(weights, clips, pool="cls" if family == "3dino" else "mean", precision=precision, **settings)
             figures[precision] = (difference if precision == "fp32" else cosine)(found, expected)
     return figures
 
@@ -93,7 +104,7 @@ def main():
           f"|{' --- |' * (2 + len(options.precisions))}")
     for family, sizes in SIZES.items():
         for size in sizes:
-            for beside in ["transformers"] * (family != "videomae2") + ["authors"] * (options.authors is not None):
+            for beside in ["transformers"] * (family not in OF_AUTHORS_ALONE) + ["authors"] * (options.authors is not None):
                 name = f"{family} {size} {beside}"
                 if not (any(word in name for word in options.only) if options.only else size != "giant"):
                     continue
