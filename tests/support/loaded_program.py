@@ -12,15 +12,19 @@ import tempfile
 
 BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build"))
 
+# MONAI and torch's inductor set it as they are imported, in whichever process of tests does so first.
+OF_LIBRARIES = ["CUBLAS_WORKSPACE_CONFIG"]
+
 
 class LoadedProgram:
     def __init__(self, program):
         self.program = os.fspath(program)
         self.commands, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        environment = {name: value for name, value in os.environ.items() if name not in OF_LIBRARIES}
         # A session of its own: who stops the tests does not stop it before its last run has ended.
         self.process = subprocess.Popen(
             [self.program], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True,
-            env=os.environ | {"LD_PRELOAD": str(BUILD / "tests" / "loaded_program.so"), "COLDFRAME_TEST_COMMANDS": str(theirs.fileno())})
+            env=environment | {"LD_PRELOAD": str(BUILD / "tests" / "loaded_program.so"), "COLDFRAME_TEST_COMMANDS": str(theirs.fileno())})
         theirs.close()
 
     def run(self, words, cwd=None, text=True, variables={}):
