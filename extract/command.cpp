@@ -224,8 +224,8 @@ int tell_doctor() {
 
 // A cache keeps the notes that it began with.
 void keep_license(const cache::CacheReader& cached, cache::Recipe& recipe) {
-  const std::string kept = cached.recipe().notes.value(cache::kWeightsLicense, ""),
-                    now = recipe.notes.value(cache::kWeightsLicense, "");
+  const std::string kept = cached.recipe().note(cache::kWeightsLicense),
+                    now = recipe.note(cache::kWeightsLicense);
   if (kept == now) return;
   if (!now.empty())
     log_warning(concat("the cache states ", kept.empty() ? "no licence" : "the licence " + kept,
@@ -294,8 +294,8 @@ int run_extract(const std::vector<std::string>& arguments) {
   summary.dimension = backbone.dimension();
   summary.cut = cut_of(*options, backbone);
   summary.backbone = backbone.describe();
-  summary.weights = recipe.notes.value("weights", "");
-  summary.license = recipe.notes.value(cache::kWeightsLicense, "");
+  summary.weights = recipe.note("weights");
+  summary.license = recipe.note(cache::kWeightsLicense);
   summary.image_size = options->backbone.image_size;
   summary.clip_frames = backbone.clip_frames();
   summary.block = backbone.block();

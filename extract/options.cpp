@@ -132,12 +132,12 @@ void apply_config(const GivenWords& given, ExtractOptions& options) {
   if (config) follow_config(*config, options);
 }
 
-constexpr std::size_t kMostOfLicense = 200;
+constexpr std::size_t kMaxLicense = 200;  // characters
 constexpr std::string_view kLicenseMarks = " .,:;/()+_-";
 
 // It goes into pages, as it is.
 bool is_license(std::string_view text) {
-  return !text.empty() && text.size() <= kMostOfLicense &&
+  return !text.empty() && text.size() <= kMaxLicense &&
          std::ranges::all_of(text, [](unsigned char c) {
            return std::isalnum(c) || kLicenseMarks.find(static_cast<char>(c)) != kLicenseMarks.npos;
          });
@@ -152,10 +152,10 @@ void take_license(ExtractOptions& options) {
       options.license = stated;
     else if (!stated.empty())
       log_warning(concat("the card of the weights states a licence that is no name or link (",
-                         printable(stated.substr(0, kMostOfLicense)), "); give it with --license"));
+                         printable(stated.substr(0, kMaxLicense)), "); give it with --license"));
   } else if (!options.license.empty() && !is_license(options.license)) {
-    throw ConfigError(concat("--license '", printable(options.license.substr(0, kMostOfLicense)),
-                             "': expected a name or a link of at most ", kMostOfLicense,
+    throw ConfigError(concat("--license '", printable(options.license.substr(0, kMaxLicense)),
+                             "': expected a name or a link of at most ", kMaxLicense,
                              " letters, digits and ", kLicenseMarks));
   }
 }

@@ -34,10 +34,16 @@ void compare(const std::string& key, const Json* a, const Json* b, const Sides& 
 
 }  // namespace
 
+std::string Recipe::note(const std::string& key) const {
+  const Json text = notes.value(key, Json());
+  return text.is_string() ? text.get<std::string>() : "";
+}
+
 void Recipe::leave_out(const std::string& key) {
   storage.erase(key);
-  if (!notes.contains("options") || !notes["options"].is_string()) return;
-  std::vector<std::string> lines = split(notes["options"].get<std::string>(), '\n');
+  const std::string options = note("options");
+  if (options.empty()) return;
+  std::vector<std::string> lines = split(options, '\n');
   std::erase_if(lines, [&](const std::string& line) { return line.starts_with(key + " = "); });
   notes["options"] = join(lines, "\n");
 }

@@ -36,6 +36,9 @@ struct Recipe {
   // True when the cache holds a small JPEG of every frame: `storage` has the key "thumbnails".
   bool has_thumbnails() const { return storage.contains("thumbnails"); }
 
+  // The text of a note; "" if there is none.
+  std::string note(const std::string& key) const;
+
   // Removes `key` from `storage` and the option of the same name from the notes: it is no longer
   // stored.
   void leave_out(const std::string& key);

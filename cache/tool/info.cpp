@@ -54,11 +54,8 @@ void print_info(const Json& info) {
 
 // Prints lines for `extract --config`. The first ones name the options that they lack.
 int print_options(const CacheReader& cache, const std::string& path, bool json) {
-  const auto note = [&](const char* key) {
-    const Json text = cache.recipe().notes.value(key, Json());
-    return text.is_string() ? text.get<std::string>() : "";
-  };
-  const std::string options = note("options"), weights = note("weights");
+  const std::string options = cache.recipe().note("options"),
+                    weights = cache.recipe().note("weights");
   if (options.empty())
     throw DataError(concat("'", path,
                            "' does not say with which options it was extracted: it was "

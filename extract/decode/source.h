@@ -123,9 +123,9 @@ class Source {
   // Its values may be NaN or infinite.
   virtual bool holds_floats() const { return false; }
 
-  // The planes of the volume that the file holds, or of which it is a slice. DataError: it holds
-  // none. read_planes() gives their values in this order, rescaled as the file says (Hounsfield
-  // units), without any window.
+  // The planes of the file's volume, or the one plane of a file that is a slice of a volume.
+  // DataError: it has none. read_planes() gives their values in this order, rescaled as the file
+  // says (Hounsfield units), without any window.
   virtual std::vector<Plane> planes() const;
   virtual void read_planes(const std::function<void(std::span<const double>)>& sink);
 };

@@ -154,8 +154,8 @@ void Volume::set_plane(std::size_t plane, std::span<const double> values) {
   const std::size_t at = geometry_.places[plane] * values.size();
   if (reals_)
     std::ranges::transform(values, reals_.get() + at, [](double v) {
-      constexpr double kMost = std::numeric_limits<float>::max();
-      return static_cast<float>(std::isfinite(v) ? std::clamp(v, -kMost, kMost) : v);
+      constexpr double kMax = std::numeric_limits<float>::max();
+      return static_cast<float>(std::isfinite(v) ? std::clamp(v, -kMax, kMax) : v);
     });
   else
     std::ranges::transform(values, integers_.get() + at,

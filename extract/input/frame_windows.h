@@ -30,7 +30,7 @@ enum class WindowSampling { kEvery, kLinspace };
 inline const WordTable<WindowSampling> kWindowSamplings{{"every", WindowSampling::kEvery},
                                                         {"linspace", WindowSampling::kLinspace}};
 
-// How windows lie over the selected frames of an exam. A window never spans two recordings
+// The placement of windows over the selected frames of an exam. A window never spans two recordings
 // (streams, and within them files of several frames), nor a gap longer than `gap_s` between
 // neighbours; frames between these are a run. In each run windows begin at its first frame and then
 // every `step` frames or `step_s` seconds, as long as all of their frames lie within the run. A run

@@ -201,7 +201,7 @@ std::string blocks_text(const ExamSurvey& exam) {
                 exam.padded_windows > 0 ? concat(", ", exam.padded_windows, " padded") : "");
 }
 
-// What the backbone sees of an exam where that is no frame: the column's name, and its text.
+// The column of the backbone's inputs; null where these are frames.
 const char* inputs_column(const Report& report) {
   return report.volume.is_on() ? "blocks" : report.clip_frames > 1 ? "windows" : nullptr;
 }
@@ -252,7 +252,7 @@ std::string cut_text(const Report& report) {
 }
 
 const char* row_text(const Report& report) {
-  if (report.volume.is_on()) return report.volume.is_pooled ? "volume" : "block";
+  if (report.volume.is_on()) return report.volume.row_name();
   return report.clip_frames > 1 ? "window" : "frame";
 }
 

@@ -90,8 +90,8 @@ struct ExamSurvey {
   std::size_t selected = 0;        // slots that would be extracted
   std::size_t windows = 0;         // of them; of images as many
   std::size_t padded_windows = 0;  // of these (or of blocks), with padding
-  // Of volumes, whose rows `windows` counts and whose blocks `inputs`: voxels after resampling and
-  // crop, and millimetres of a block.
+  // Of a volume: its voxels after resampling and crop, and the size of a block in millimetres. Then
+  // `windows` counts rows and `inputs` blocks.
   std::array<std::int64_t, 3> volume{};
   std::array<double, 3> block_mm{};
   // Median seconds from the first to the last frame of those without; NaN if unknown.

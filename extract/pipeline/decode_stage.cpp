@@ -272,24 +272,23 @@ void DecodeStage::read_blocks(const frames::OpenedExam& opened, frames::SourceDi
                               DecodedExam& result, bool& stopped) {
   const frames::ExamSpec& exam = exams_.exams[result.task];
   cache::ExamInfo& info = result.info;
+  const preprocess::VolumeRule& rule = settings_.preprocessing.volume;
+  require_one_value_each(exams_, exam);
   const ExamBlocks volume(exam, opened, settings_.preprocessing, settings_.reader.window);
-  const bool is_pooled = settings_.preprocessing.volume.is_pooled;
+  volume.note_rows(exam, info);
+  require_enough(info, result.lost, settings_.min_frames, exam.held, rule.row_name());
   const std::size_t count = volume.blocks()->count();
   for (std::size_t block = 0; block < count && !stopped; ++block) {
     FeatureIndex place{result.task, block};
-    if (is_pooled) place = {result.task, 0, count, 0, block, volume.blocks()};
+    if (rule.is_pooled) place = {result.task, 0, count, 0, block, volume.blocks()};
     stopped =
         stop_requested() || !queue_.push(DecodedWindow{place, volume.read(block, queue_.spare())});
   }
   if (stopped) return;
-  volume.note_rows(exam, info);
-  require_enough(info, result.lost, settings_.min_frames, exam.held,
-                 is_pooled ? "volume" : "block");
   std::set<std::filesystem::path> were_read;
   for (const frames::ExamItem& item : exam.items) were_read.insert(item.path);
   finish(opened, digest, were_read, result, stopped);
   if (stopped) return;
-  require_one_value_each(exams_, exam);
   info.frame_columns = frame_columns_of(exams_, exam, std::vector<std::size_t>(info.frames(), 0));
   volume.note_columns(info);
 }

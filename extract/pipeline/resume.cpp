@@ -79,7 +79,7 @@ bool looks_hashed(const std::string& patient) {
 
 // "": there is no patient. A cache that was begun without any has no note.
 std::string note_of(const cache::CacheReader& cached) {
-  const std::string note = cached.recipe().notes.value("patients", "");
+  const std::string note = cached.recipe().note("patients");
   if (!note.empty()) return note;
   std::string found;
   for (const cache::ExamInfo& exam : cached.exams()) {

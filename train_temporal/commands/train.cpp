@@ -932,7 +932,7 @@ Json TrainingRun::config() const {
   json["feature_digest"] = cohort_.cache.recipe().feature_digest();
   const cache::Recipe& recipe = cohort_.cache.recipe();
   json["recipe"] = cache::to_json(recipe);
-  if (const Json license = recipe.notes.value(cache::kWeightsLicense, Json()); license.is_string())
+  if (const std::string license = recipe.note(cache::kWeightsLicense); !license.empty())
     json[cache::kWeightsLicense] = license;
   return json;
 }

@@ -128,9 +128,8 @@ void Stacker::join_recipes() {
     features.push_back(one.recipe().features);
     storage.push_back(one.recipe().storage);
     extend(stacked_.failures, one.failures());
-    if (const Json note = one.recipe().notes.value(cache::kWeightsLicense, Json());
-        note.is_string())
-      licenses.insert(note.get<std::string>());
+    if (const std::string license = one.recipe().note(cache::kWeightsLicense); !license.empty())
+      licenses.insert(license);
   }
   stacked_.recipe = {joined(features, stacked_.names), joined(storage, stacked_.names),
                      Json::object()};

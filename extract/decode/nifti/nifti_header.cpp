@@ -343,7 +343,7 @@ void Parser<Header>::read_orientation() {
       if (!(raw_.pixdim[axis + 1] > 0) || !std::isfinite(raw_.pixdim[axis + 1]))
         result_.axes[axis].fill(kNotStated);
   } else {
-    // As nibabel's get_base_affine(): zero lies in the middle of the volume.
+    // As nibabel's get_base_affine(): the centre of the volume is the origin.
     for (int axis = 0; axis < 3; ++axis) {
       const auto at = static_cast<std::size_t>(axis);
       const bool backwards = axis < raw_.dim[0] && raw_.pixdim[axis + 1] < 0;

@@ -40,6 +40,7 @@ struct VolumeRule {
 
   bool is_on() const { return block[0] > 0; }
   bool is_resampled() const { return spacing_mm[0] > 0; }
+  const char* row_name() const { return is_pooled ? "volume" : "block"; }
   bool operator==(const VolumeRule&) const = default;
 };
 
